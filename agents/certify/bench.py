@@ -16,18 +16,19 @@ from typing import Any, NamedTuple, TypeVar, cast
 
 import numpy as np
 
+from tokengym.agents.certify import variations
 from tokengym.agents.certify.source import (
     Policy,
     Source,
     SourceEpisode,
     SourceStep,
-    Stopwatch,
     TaskPlace,
     Trace,
     begin,
     play,
     say,
 )
+from tokengym.agents.certify.stopwatch import Stopwatch
 from tokengym.agents.certify.strategies import Candidate, Trials
 from tokengym.agents.settings import Settings, option, typed_words
 from tokengym.envs.core.display import shorten
@@ -46,6 +47,11 @@ _SHARES = 4.0
 """How many times its share of the time that is left a check may take."""
 _COMMON = 10
 """Most references that are tried as fixed replies."""
+
+
+KINDS = ("proper_score", "partial_credit", "pass_fail")
+"""How graders pay, see `CertifySettings.kind`."""
+_CHANCES = ("0.1", "0.3", "0.5", "0.7", "0.9")
 
 
 class Inapplicable(Exception):
@@ -69,6 +75,8 @@ class CertifySettings(Settings):
             some times its share; what is only waited for counts a quarter.
         ties: largest share of groups of eight in which all returns may be equal.
         policy: whose rollouts make the groups that are counted, see `players.player`.
+        kind: `proper_score` of a probability, `partial_credit` for answers that are nearly right,
+            or `pass_fail`; it says what checks are apt. Guessed from rewards if empty.
         seed: of everything that is drawn.
     """
 
@@ -83,6 +91,7 @@ class CertifySettings(Settings):
         "policy whose rollouts are judged for ties: noisy, others (right replies to other Tasks), "
         "openai:MODEL@URL, or FILE.py:NAME of a function from text and turn to a reply",
     )
+    kind: str = option("", "how replies are paid, if not as it looks", choices=("", *KINDS))
     seed: int = option(0, "seed of all random draws", least=0)
 
 
@@ -130,7 +139,8 @@ class Bench:
         harder: a setting of the source that is said to be harder, if one is.
         table: every episode that was played.
         failures: how the environment's process failed so far.
-        roots: failed checks on which others rest.
+        broken: failed checks, and those that show that rewards do not repeat.
+        guessed: what `kind` took the grader for; empty if nobody asked.
     """
 
     source: Source
@@ -141,13 +151,15 @@ class Bench:
     harder: "Bench | None" = None
     table: list[PlayedReply] = field(default_factory=list)
     failures: set[str] = field(default_factory=set)
-    roots: list[str] = field(default_factory=list)
+    broken: list[str] = field(default_factory=list)
+    guessed: str = ""
     _views: dict[TaskPlace, SourceEpisode] = field(default_factory=dict)
     _shared: dict[Callable[["Bench"], Any], Any] = field(default_factory=dict)
     _check: str = ""
     _left: int = 1
     _end: float = math.inf
     _until: float = math.inf
+    _begun: tuple[int, float, float] = (0, 0.0, 0.0)
 
     @cached_property
     def _watch(self) -> Stopwatch:
@@ -160,14 +172,29 @@ class Bench:
     def begin(self, check: str) -> None:
         """Begin a check; a few times its share of the time that is left is its own."""
         self._check, now = check, self._watch.elapsed()
+        self._begun = (len(self.table), *self._watch.read())
         share = _SHARES / (_SHARES - 1 + max(self._left, 1))
         self._until = now + max(self._end - now, 0.0) * share
         self._left -= 1
 
-    def _require_time(self) -> None:
+    def taken(self) -> tuple[float, float]:
+        """Return the seconds of work and of waiting since the check began."""
+        work, waited = self._watch.read()
+        return round(work - self._begun[1], 3), round(max(waited - self._begun[2], 0.0), 3)
+
+    def require_time(self) -> None:
+        """Check that the patience for the check has not ended.
+
+        Raises:
+            Untold: if it has; the message says how far the check came.
+        """
         if self._watch.elapsed() > self._until:
-            patience = f"{self.settings.patience:g} s of processor time (--patience)"
-            raise Untold(f"it was not finished in its share of {patience}")
+            work, waited = self.taken()
+            raise Untold(
+                f"it was not finished in its share of {self.settings.patience:g} s of processor "
+                f"time (--patience): it played {len(self.table) - self._begun[0]} episodes in "
+                f"{work:.1f} s of work and {waited:.1f} s of waiting"
+            )
 
     def once(self, made: Callable[["Bench"], T]) -> T:
         """Return what a function makes of the bench, which several checks use."""
@@ -206,9 +233,25 @@ class Bench:
             "turns": (facts.turns < 2, "an episode has one reply"),
             "records": (not recorded, "nothing was recorded"),
             "batches": (not facts.batched, "it scores one reply at a time"),
+            "right answers": (
+                what == "right answers" and self.kind == "proper_score",
+                "a proper score pays cautious answers (--kind)",
+            ),
+            "grades": (
+                what == "grades" and self.kind == "pass_fail",
+                "a grader of right and wrong pays all wrong answers alike (--kind)",
+            ),
         }
         lacks, words = lacking.get(what, (False, ""))
         return words * lacks
+
+    @cached_property
+    def kind(self) -> str:
+        """How a reply is paid, as it was named or as rewards look: see `CertifySettings`."""
+        if self.settings.kind or self.source.facts.turns > 1:
+            return self.settings.kind
+        self.guessed = _guess(self)
+        return self.guessed
 
     def rng(self, *key: object) -> np.random.Generator:
         """Return a generator of its own for a purpose."""
@@ -238,7 +281,7 @@ class Bench:
     def view(self, place: TaskPlace) -> SourceEpisode:
         """Return an episode of the Task at a place, for what it shows; it is not played."""
         if place not in self._views:
-            self._require_time()
+            self.require_time()
             # What it shows is kept, but nothing that a source holds to play it.
             self._views[place] = replace(
                 begin(self.source, place), reply=lambda _: SourceStep(0.0, True)
@@ -251,7 +294,7 @@ class Bench:
         Raises:
             Untold: if the check has taken too long.
         """
-        self._require_time()
+        self.require_time()
         return self.note(play(self.source, place, policy))
 
     def note(self, trace: Trace) -> Trace:
@@ -365,6 +408,23 @@ class Bench:
             f"always answering {_first(said)}": self.say(*said)
             for said in (*((reply,) for reply in FIXED), *known)
         }
+
+
+def _guess(bench: Bench) -> str:
+    """Return how a grader looks to pay: probabilities, right and wrong, or more than that."""
+    seen, probable = set[float](), True
+    for place in bench.known(bench.chosen)[:6]:
+        chances = [bench.earned(place, bench.say(chance)) for chance in _CHANCES]
+        rising = sorted(set(chances)) in (chances, chances[::-1])
+        probable &= rising and abs(chances[0] - chances[-1]) > 0.1 * bench.reach
+        near = variations.wrong(bench.view(place).reference[-1]).values()
+        said = (*bench.view(place).reference, *bench.other(place), *near)
+        seen |= {*chances, *(bench.earned(place, bench.say(one)) for one in said)}
+    if not seen:
+        return ""
+    if probable:
+        return "proper_score"
+    return "pass_fail" if len({round(value, 9) for value in seen}) <= 2 else "partial_credit"
 
 
 def _formed(form: Callable[[str], str], policy: Policy, text: str, turn: int) -> str | None:

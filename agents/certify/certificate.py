@@ -4,17 +4,18 @@ import datetime
 import json
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack, closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 from tokengym.agents.certify.bench import Bench, CertifySettings
 from tokengym.agents.certify.checks import in_order
-from tokengym.agents.certify.finding import CHECKS, Finding, Severity
+from tokengym.agents.certify.finding import CHECKS, RESTS, Check, Finding, Severity, Status
 from tokengym.agents.certify.sandbox import Limits, Sandbox
-from tokengym.agents.certify.source import Source
+from tokengym.agents.certify.source import Source, SourceFailure
 from tokengym.agents.certify.sources import is_recorded, open_source, package
+from tokengym.agents.certify.sources.python import Unopened
 from tokengym.agents.settings import plain, read_plain, typed_words
 from tokengym.envs.core.errors import DataError, OptionError, require_one_of
 from tokengym.rewards.estimates import Estimate
@@ -42,6 +43,8 @@ class Certificate:
         findings: one for each check, in order.
         harder: options of the setting that was said to be harder.
         turns: most replies of an episode that were played.
+        kind: see `CertifySettings.kind`, named or guessed; empty if neither.
+        finished: whether all checks were begun, so that it is no part of a run that was stopped.
     """
 
     schema: int
@@ -55,6 +58,8 @@ class Certificate:
     findings: tuple[Finding, ...]
     harder: Mapping[str, Any] = field(default_factory=dict)
     turns: int = 1
+    kind: str = ""
+    finished: bool = True
 
     def failed(self, severity: Severity) -> list[Finding]:
         """Return the failures of a severity that nobody accepted."""
@@ -71,7 +76,7 @@ class Certificate:
         made = self.target, self.options, self.settings, self.harder, self.tokengym
         name = self.package.partition(" ")[0]
         same = made == (target, options, settings, harder, version("tokengym"))
-        return same and self.package in (name, package(name))
+        return self.finished and same and self.package in (name, package(name))
 
     def to_json(self) -> str:
         """Return the certificate as JSON; `read_certificate` reads it."""
@@ -121,6 +126,7 @@ def certify(
     limits: Sequence[str] = (),
     network: bool = True,
     progress: Progress | None = None,
+    keep: Callable[[Certificate], None] | None = None,
 ) -> Certificate:
     """Run the checks on a source.
 
@@ -134,6 +140,7 @@ def certify(
         limits: options of the command that bound the environment's process.
         network: whether the environment could reach other machines.
         progress: called with what is done.
+        keep: called after each check with the certificate so far: the rest could not be told.
 
     Raises:
         OptionError: if there is no check of a name.
@@ -147,20 +154,41 @@ def certify(
     if not source.rollouts and len(bench.scored) < 2:
         raise OptionError(f"{target or 'a source'} needs at least 4 Tasks to be certified")
     chosen = [check for check in in_order() if not only or check.name in only]
-    findings = []
+    found: dict[str, Finding] = {}
+
+    def made() -> Certificate:
+        each = (_rested(one, found.get(one.name), bench) for one in chosen)
+        return Certificate(
+            *(SCHEMA_VERSION, target, source.facts.package, version("tokengym"), _now()),
+            *(dict(options or {}), settings, network, tuple(each)),
+            *(
+                dict(harder_options),
+                source.facts.turns,
+                settings.kind or bench.guessed,
+                len(found) == len(chosen),
+            ),
+        )
+
     bench.expect(len(chosen))
     for number, check in enumerate(sorted(chosen, key=lambda check: check.last)):
         if progress is not None:
             progress(check.name, number, len(chosen))
-        findings.append(check.find(bench))
-    order = [check.name for check in chosen]
-    findings.sort(key=lambda found: order.index(found.check))
-    date = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
-    return Certificate(
-        *(SCHEMA_VERSION, target, source.facts.package, version("tokengym"), date),
-        *(dict(options or {}), settings, network, tuple(findings), dict(harder_options)),
-        source.facts.turns,
-    )
+        found[check.name] = check.find(bench)
+        if keep is not None:
+            keep(made())
+    return made()
+
+
+def _rested(check: Check, found: Finding | None, bench: Bench) -> Finding:
+    """Return a finding, or that a check that ended later shows it to be a mere consequence."""
+    if found is None:
+        return check.unbegun(bench)
+    cause = check.cause(bench) if found.status is Status.FAILED else ""
+    return replace(found, status=Status.UNTOLD, found=cause + RESTS) if cause else found
+
+
+def _now() -> str:
+    return datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
 
 
 def certify_target(
@@ -172,8 +200,11 @@ def certify_target(
     harder: Mapping[str, Any] | None = None,
     only: Collection[str] = (),
     progress: Progress | None = None,
+    keep: Callable[[Certificate], None] | None = None,
 ) -> Certificate:
     """Open a target in a process of its own and run the checks; see `certify`.
+
+    A target that hangs while it is opened is certified by its prompts alone.
 
     Raises:
         SourceFailure: if the target cannot be opened.
@@ -184,7 +215,12 @@ def certify_target(
             taken = {**options, **changed}
             if is_recorded(target):
                 return open_source(target, taken)
-            return opened.enter_context(closing(Sandbox(target, taken, limits)))
+            try:
+                return opened.enter_context(closing(Sandbox(target, taken, limits)))
+            except SourceFailure as failure:
+                if not failure.hung:
+                    raise
+                return Unopened(target, taken.get("prompts"), str(failure))
 
         source, hard = of({}), (of(harder), harder) if harder else None
         network = isinstance(source, Sandbox) and not source.isolated
@@ -194,5 +230,6 @@ def certify_target(
             "only": only,
             "network": network,
             "progress": progress,
+            "keep": keep,
         }
         return certify(source, target, settings, harder=hard, **more)  # type: ignore[arg-type]

@@ -3,7 +3,7 @@
 import inspect
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 import numpy as np
@@ -12,6 +12,15 @@ from tokengym.agents.certify.bench import Bench, Inapplicable, Untold, unlikely
 from tokengym.agents.certify.source import SourceFailure
 from tokengym.rewards.estimates import Estimate
 
+ROOTS = (
+    *("runtime.seed_control", "semantic.verifier_determinism"),
+    *("runtime.episode_determinism", "runtime.episode_isolation"),
+)
+"""Checks on which all rest that compare what was played with a reference or with a repetition."""
+CHANCE = ("semantic.verifier_determinism", "runtime.episode_isolation")
+"""Checks that show rewards to depend on more than the reply, on which all rest that judge them."""
+SCORED = ("fair", "not gamed", "teaches")
+RESTS = " failed, on which this rests"
 GROUPS = ("sound", "fair", "not gamed", "not leaked", "teaches")
 """Groups of checks, in the order in which they run."""
 
@@ -92,6 +101,7 @@ class Finding:
         example: a Task and a reply that show it.
         reproduce: the command that runs this check alone.
         waived: why a failure is accepted; empty if it is not.
+        seconds: of processor time that it took, and of waiting.
     """
 
     check: str
@@ -106,6 +116,7 @@ class Finding:
     example: str = ""
     reproduce: str = ""
     waived: str = ""
+    seconds: tuple[float, float] = field(default=(0.0, 0.0), compare=False)
 
     @property
     def counts(self) -> bool:
@@ -125,6 +136,7 @@ class Check:
         rule: what should be true, a sentence.
         run: does it.
         last: whether it judges what all others have played.
+        after: checks whose failure is the cause of this one's: it is not judged then.
     """
 
     name: str
@@ -134,17 +146,34 @@ class Check:
     rule: str
     run: Callable[[Bench], CheckVerdict]
     last: bool = False
+    after: tuple[str, ...] = ()
+
+    def cause(self, bench: Bench) -> str:
+        """Return the failed checks of which a failure of this one may be a consequence."""
+        if {"references", "claims", "repeats"} & {*self.needs}:
+            roots = ROOTS
+        else:
+            roots = CHANCE if self.group in SCORED or self.name == "sound.global_random" else ()
+        found = dict.fromkeys(name for name in (*roots, *self.after) if name in bench.broken)
+        return "" if self.name in found else " and ".join(found)
+
+    def unbegun(self, bench: Bench) -> Finding:
+        """Return the finding that nothing was done yet."""
+        said = self.name, self.group, self.rule, self.severity, Status.UNTOLD
+        return Finding(
+            *said, found="the run was stopped before", reproduce=bench.command(self.name)
+        )
 
     def find(self, bench: Bench) -> Finding:
         """Run the check; whatever the environment does, it ends in a finding."""
-        found = Finding(
-            *(self.name, self.group, self.rule, self.severity, Status.UNTOLD),
-            reproduce=bench.command(self.name),
-        )
         bench.begin(self.name)
+        return replace(self._found(bench), seconds=bench.taken())
+
+    def _found(self, bench: Bench) -> Finding:
+        found = replace(self.unbegun(bench), found="")
         try:
-            if bench.roots and {"references", "claims", "repeats"} & {*self.needs}:
-                raise Untold(f"{' and '.join(bench.roots)} failed, on which this rests")
+            if cause := self.cause(bench):
+                raise Untold(cause + RESTS)
             for missing in filter(None, map(bench.lacks, self.needs)):
                 raise Inapplicable(missing)
             with np.errstate(over="ignore", invalid="ignore"):
@@ -164,8 +193,8 @@ class Check:
             known.add(words)
             severity = Severity.FRAGILE if unlikely(failure.reply) else Severity.DEFECT
             return replace(found, severity=severity, status=Status.FAILED, found=words)
-        if self.name in ROOTS and not verdict.passed:
-            bench.roots.append(self.name)
+        if not verdict.passed and self.name != "runtime.episode_isolation":
+            bench.broken.append(self.name)
         return replace(
             found,
             severity=self.severity if verdict.passed else verdict.severity or self.severity,
@@ -179,20 +208,22 @@ class Check:
         )
 
 
-ROOTS = ("runtime.seed_control", "semantic.verifier_determinism", "runtime.episode_determinism")
-"""Checks on which all rest that compare what was played with a reference or with a repetition."""
-
 CHECKS: dict[str, Check] = {}
 """All checks by id, once `tokengym.agents.certify.checks` was imported."""
 
 
 def check(
-    name: str, group: str, severity: Severity, *needs: str, last: bool = False
+    name: str,
+    group: str,
+    severity: Severity,
+    *needs: str,
+    last: bool = False,
+    after: tuple[str, ...] = (),
 ) -> Callable[[Callable[[Bench], CheckVerdict]], Check]:
     """Make a Check of a function; the first line of its docstring is the rule. See `Check`."""
 
     def made(run: Callable[[Bench], CheckVerdict]) -> Check:
         rule = (inspect.getdoc(run) or "").partition("\n")[0]
-        return CHECKS.setdefault(name, Check(name, group, severity, needs, rule, run, last))
+        return CHECKS.setdefault(name, Check(name, group, severity, needs, rule, run, last, after))
 
     return made

@@ -28,6 +28,11 @@ def certificate_report(certificate: Certificate) -> Report:
     statuses = Counter(found.status for found in findings)
     ended = ", ".join(f"{statuses[status]} {status}" for status in Status)
     lines = [f"{counted} to look at; of {len(findings)} checks {ended}."]
+    if not certificate.finished:
+        lines.append("The run was stopped before all checks were done.")
+    if certificate.kind:
+        guessed = "" if certificate.settings.kind else ", as its rewards look"
+        lines.append(f"Judged as {certificate.kind}{guessed} (--kind).")
     for severity, several in failed.items():
         lines += [f"{severity} {found.check}: {found.found}" for found in several]
     if certificate.network:
@@ -101,6 +106,7 @@ def _status(found: Finding) -> str:
 
 def _details(found: Finding) -> str:
     said = {"rule": found.rule, "done": found.done, "found": found.found, "how sure": found.sure}
+    said |= {"took": f"{found.seconds[0]:g} s of work, {found.seconds[1]:g} s of waiting"}
     said |= {"example": found.example, "accepted": found.waived, "again": found.reproduce}
     lines = [f"  {name}: {text}" for name, text in said.items() if text]
     return "\n".join([f"{found.check}: {_status(found)}", *lines])

@@ -90,7 +90,8 @@ def same(answer: str) -> dict[str, str]:
     match = _NUMBER.fullmatch(bare)
     ways = {"spaces around it": f"  {bare} ", "dollar signs of LaTeX": f"${bare}$"}
     if match is None or match[4]:
-        ways |= {"upper case": bare.upper(), "lower case": bare.lower()}
+        cased = "\\" not in bare  # a command of LaTeX in capitals is another one, or none
+        ways |= {"upper case": bare.upper(), "lower case": bare.lower()} if cased else {}
         ways |= {"a space behind commas": re.sub(r",\s*", ", ", bare)}
         ways |= {"no space behind commas": re.sub(r",\s+", ",", bare)}
     else:

@@ -143,8 +143,10 @@ def run(
                 known = read_certificate(folder)
                 if known.holds_for(name, options, settings, asked.harder):
                     return waive(known, accepted)
+            # What is known is kept after each check: whoever ends this run leaves it behind.
+            keep = None if asked.only else partial(save, folder=folder)
             run = partial(certify_target, harder=asked.harder, only=asked.only, progress=progress)
-            made = waive(run(name, options, settings, limits), accepted)
+            made = waive(run(name, options, settings, limits, keep=keep), accepted)
         except TokengymError as error:
             return error
         finally:

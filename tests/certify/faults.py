@@ -43,6 +43,27 @@ class SharesState(Guesses):
         return super().reward(self.current, text)
 
 
+class SharesOneQuestion(Products):
+    """Whoever begins an episode changes that of all others: it shows where two are under way."""
+
+    asked: list[TaskPlace] = []
+
+    def start(self, place: TaskPlace) -> SourceEpisode:
+        self.asked[:] = [place]
+        return replace(
+            super().start(place),
+            reply=lambda text: SourceStep(self.reward(self.asked[0], text), True),
+        )
+
+
+class CountsCalls(Products):
+    calls = 0
+
+    def reward(self, place: TaskPlace, text: str) -> Any:
+        self.calls += 1
+        return super().reward(place, text) * (1.0 if self.calls < 400 else 0.5)
+
+
 class Hashed(Products):
     """Its fresh process has another seed of hashes; here that is another salt."""
 
@@ -52,7 +73,7 @@ class Hashed(Products):
     def reward(self, place: TaskPlace, text: str) -> Any:
         return float(super().reward(place, text)) / (1 + self.salt)
 
-    def fresh(self) -> Source:
+    def fresh(self, **how: Any) -> Source:
         return type(self)(self.salt + 1)
 
 
@@ -74,6 +95,13 @@ class OutOfRange(Products):
 class RaisesOnSurrogates(Products):
     def reward(self, place: TaskPlace, text: str) -> Any:
         return text.encode() and super().reward(place, text)
+
+
+class RaisesInOpenThought(Products):
+    def reward(self, place: TaskPlace, text: str) -> Any:
+        before, opened, inside = text.partition("<think>")
+        thought = inside[: inside.index("</think>")] if opened else ""
+        return super().reward(place, before + inside.replace(thought, "", 1))
 
 
 class WrongReference(Products):
@@ -187,6 +215,14 @@ class AllOrNothing(Products):
         return float(number(text) == float(self.answer(place)))
 
 
+class PaysNearAnswers(Products):
+    """Pays nothing to any answer that is far off, as those of other Tasks."""
+
+    def reward(self, place: TaskPlace, text: str) -> Any:
+        off = abs((number(text) or 0.0) / float(self.answer(place)) - 1.0)
+        return 1.0 if off == 0.0 else 0.5 * (off < 1e-3)
+
+
 class PaysForARepeatedReference(Products):
     """Only the search edits references."""
 
@@ -204,9 +240,66 @@ class TellsTheAnswer(Guesses):
         return f"No. It would have been {self.answer(place)}; once more, please."
 
 
+class TellsItAfterAGuess(Guesses):
+    """Only a guess that could be right is answered with the answer, and only the second one."""
+
+    facts = replace(Guesses.facts, turns=3)
+
+    def start(self, place: TaskPlace) -> SourceEpisode:
+        said: list[str] = []
+
+        def reply(text: str) -> SourceStep:
+            said.append(text)
+            hint = f"It is {self.answer(place)}." if len(said) == 2 and text.isdigit() else "No."
+            return SourceStep(self.reward(place, text), len(said) == 3, hint)
+
+        return SourceEpisode(self.prompt(place), reply, (self.answer(place),), 1.0)
+
+    def reward(self, place: TaskPlace, text: str) -> Any:
+        return float(text.strip() == self.answer(place)) / 3
+
+
+class TellsWhetherItIsMore(TellsItAfterAGuess):
+    def start(self, place: TaskPlace) -> SourceEpisode:
+        began = super().start(place)
+
+        def reply(text: str) -> SourceStep:
+            more = text.isdigit() and int(text) < int(self.answer(place))
+            return began.reply(text)._replace(text="More." if more else "Less.")
+
+        return replace(began, reply=reply)
+
+
+class NeverEnds(Guesses):
+    def start(self, place: TaskPlace) -> SourceEpisode:
+        began = super().start(place)
+        return replace(began, reply=lambda text: began.reply(text)._replace(done=False))
+
+
+class EndsOnlyWhenSolved(Guesses):
+    def start(self, place: TaskPlace) -> SourceEpisode:
+        def reply(text: str) -> SourceStep:
+            right = text == self.answer(place)
+            return SourceStep(float(right), right, "" if right else "Again.")
+
+        return SourceEpisode(self.prompt(place), reply, (self.answer(place),), 1.0)
+
+
 class SharesSplits(Products):
     def factors(self, place: TaskPlace) -> tuple[int, int]:
         return super().factors(replace(place, split=""))
+
+
+class AsksThemInOtherWords(SharesSplits):
+    def prompt(self, place: TaskPlace) -> str:
+        if place.split == "train":
+            return super().prompt(place)
+        return "Work out the product of {} and {}, please.".format(*self.factors(place))
+
+
+class AsksOthersInOtherWords(AsksThemInOtherWords):
+    def factors(self, place: TaskPlace) -> tuple[int, int]:
+        return Products.factors(self, place)
 
 
 class SharesThemInOtherCase(SharesSplits):
@@ -262,13 +355,14 @@ class PaysHugeSums(Products):
 PLANTED: dict[str, list[type[Products]]] = {
     "runtime.seed_control": [DrawsAnew, IgnoresTheSeed],
     "runtime.episode_determinism": [NoisyHint],
-    "runtime.episode_isolation": [SharesState],
+    "runtime.episode_isolation": [SharesState, SharesOneQuestion, CountsCalls],
     "semantic.replayability": [Hashed],
     "runtime.reward_well_formed": [
         *(NoReward, OutOfRange, PaysWholeNumbers, PaysAnArray),
         *(AsksInMessages, GivesOneTextForReferences),
     ],
-    "sound.no_reply_raises": [RaisesOnSurrogates],
+    "sound.no_reply_raises": [RaisesOnSurrogates, RaisesInOpenThought],
+    "sound.ends": [NeverEnds, EndsOnlyWhenSolved],
     "semantic.oracle_max": [WrongReference, PaysHalfForAll],
     "sound.claim_unbeaten": [PaysMoreForSilence],
     "sound.reply_time": [Hangs],
@@ -284,12 +378,12 @@ PLANTED: dict[str, list[type[Products]]] = {
     "gamed.several_answers": [FindsItAnywhere],
     "statistical.adversarial_floor": [PaysForARepeatedReference, PaysForIgnorance],
     "semantic.no_solution_leakage": [ShowsTheAnswer],
-    "leaked.observation": [TellsTheAnswer],
+    "leaked.observation": [TellsTheAnswer, TellsItAfterAGuess],
     "leaked.splits": [SharesSplits],
-    "leaked.near_repeats": [SharesThemInOtherCase],
+    "leaked.near_repeats": [SharesThemInOtherCase, AsksThemInOtherWords],
     "leaked.seeds": [ShiftsIndices],
     "statistical.training_signal": [NeverPays],
-    "teaches.wrong_replies": [AllOrNothing],
+    "teaches.wrong_replies": [PaysNearAnswers],
     "statistical.variance_bound": [PaysAlmostAlike],
     "statistical.reward_reachability": [NeverPays],
     "statistical.headroom": [PaysForAnyText],

@@ -4,13 +4,14 @@ import json
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 import yaml
 from typer.testing import CliRunner
 
-from tests.docs.pages import ROOT
+from tests.docs.pages import ROOT, blocks
 from tokengym.agents.cli import app
 
 pytestmark = pytest.mark.nightly
@@ -56,6 +57,53 @@ def test_the_action_fails_on_a_risk_and_shows_it(folder: Path) -> None:
     assert "2 of the 2 checks that apply were finished" in shown
     status, shown = act(folder, target="grader.py:alone", arguments=arguments)
     assert (status, "### grader.py:alone: passes" in shown) == (0, True)
+
+
+def test_the_recipe_of_the_page_fails_when_it_should(tmp_path: Path) -> None:
+    page = blocks(ROOT / "docs" / "certify.md")
+    files = {one.name: one.text for one in page if one.name}
+    for name in ("grader.py", "waivers.toml"):
+        (tmp_path / name).write_text(files[name])
+    (rows,) = (one.text for one in page if "prompts.jsonl" in one.text and one.language == "python")
+    subprocess.run([sys.executable, "-c", rows], cwd=tmp_path, check=True)
+    workflow = yaml.safe_load(files[".github/workflows/certify.yml"])
+    (step,) = (one for one in workflow["jobs"]["certify"]["steps"] if "target" in one["with"])
+    said = step["with"]
+    few = " --tasks 8 --strategies 5 --replies 20 --drawn 40"
+    said["arguments"] += few
+    assert act(tmp_path, **said)[0] == 0
+    status, shown = act(tmp_path, **{**said, "waivers": ""})
+    assert status == 1
+    assert "`gamed.several_answers` **breaks**" in shown
+    broken = files["grader.py"].replace('float(row["reference"] in reply)', "2.0", 1)
+    (tmp_path / "grader.py").write_text(broken)
+    assert act(tmp_path, **said)[0] == 1
+    (tmp_path / "grader.py").write_text("import no_such_module\n")
+    assert act(tmp_path, **said)[0] not in (0, 1)
+
+
+def test_a_run_that_is_ended_leaves_what_it_found(tmp_path: Path) -> None:
+    (tmp_path / "slow.py").write_text(
+        "import time\ndef r(reply, answer):\n    time.sleep(0.05)\n    return reply == answer\n"
+    )
+    rows = (json.dumps({"prompt": f"{n}?", "answer": str(n)}) + "\n" for n in range(40))
+    (tmp_path / "rows.jsonl").write_text("".join(rows))
+    tokengym = str(Path(sys.executable).with_name("tokengym"))
+    words = [tokengym, "certify", "slow.py:r", "--prompts", "rows.jsonl", "--declared", "0,1"]
+    path = os.pathsep.join(filter(None, sys.path))
+    run = subprocess.Popen(words, cwd=tmp_path, env={**os.environ, "PYTHONPATH": path})
+    made = tmp_path / "certificates" / "slow.py_r" / "certificate.json"
+    try:
+        until = time.monotonic() + 120
+        while not made.exists() and time.monotonic() < until:
+            time.sleep(0.2)
+    finally:
+        run.kill()
+        run.wait()
+    known = json.loads(made.read_text())
+    assert known["finished"] is False
+    assert any(one["status"] == "passed" for one in known["findings"])
+    assert all(len(one["seconds"]) == 2 for one in known["findings"])
 
 
 def test_only_what_is_new_fails(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -108,7 +108,7 @@ def test_differences_need_intervals_that_do_not_meet(
     old = replace(clean, findings=(near, *rest))
     for estimate, differs in ((Estimate(0.65, 0.55, 0.75), False), (Estimate(0.8, 0.7, 0.9), True)):
         new = replace(clean, findings=(replace(near, estimate=estimate), *rest))
-        assert bool(changes(old, new)) is differs
+        assert bool(changes(old, new)) is bool(changes(new, old)) is differs
 
 
 def test_the_page_says_how_many_checks_there_are() -> None:

@@ -28,6 +28,8 @@ FORMS = {
     "return {'score': float(solution_str == ground_truth), 'acc': 1}",
     "verl in batches": "def r(data_sources, solution_strs, ground_truths, extra_infos): "
     "return [float(s == g) for s, g in zip(solution_strs, ground_truths)]",
+    "openevals": "def r(*, outputs, reference_outputs, **more): "
+    "return {'key': 'same', 'score': outputs == reference_outputs}",
     "verifiers": "def r(completion, answer, state, **kwargs): "
     "return float(completion[-1]['content'] == answer == state['answer'])",
     "inspect": "def r():\n async def score(state, target):\n  "

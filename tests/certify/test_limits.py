@@ -2,6 +2,7 @@
 
 import math
 import re
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -15,6 +16,7 @@ from tokengym.agents.certify.bench import CertifySettings, Untold
 from tokengym.agents.certify.certificate import Certificate, certify
 from tokengym.agents.certify.checks.gamed import at_most_half
 from tokengym.agents.certify.finding import Finding, Severity, Status
+from tokengym.agents.certify.page import certificate_report
 from tokengym.agents.certify.policy import Requirement
 from tokengym.agents.certify.source import (
     Facts,
@@ -196,6 +198,62 @@ def test_to_hang_on_an_extreme_reply_alone_is_fragile(digits: int, severity: Sev
 
     one = found(Hangs(), "sound.no_reply_raises")
     assert (one.status, one.severity) == (Status.FAILED, severity)
+
+
+def test_groups_of_eight_are_judged_of_all_sizes() -> None:
+    class PaysOneOfTen(AllOrNothing):
+        """Most groups of four tie, few of sixteen."""
+
+        def reward(self, place: TaskPlace, text: str) -> Any:
+            return float(hashed(text) % 10 == 0)
+
+    def hashed(text: str) -> int:
+        return sum(map(ord, text)) * 2654435761 % 2**32
+
+    settings = replace(MANY, policy="others", ties=0.0)
+    one = found(PaysOneOfTen(), "statistical.training_signal", settings)
+    assert one.estimate is not None
+    shares = {size: share for share, size in re.findall(r"([\d.]+) of (\d+)", one.found)}
+    assert shares["4"] > shares["8"] > shares["16"]
+    assert f"{one.estimate.value:.2f}" == shares["8"]
+
+
+@pytest.mark.parametrize(("shared", "status"), [(2, Status.PASSED), (8, Status.FAILED)])
+def test_few_shared_prompts_are_within_their_interval(shared: int, status: Status) -> None:
+    one = found(_Shares("test", shared / 100), "leaked.splits")
+    assert one.status is status
+    assert one.estimate is not None
+    assert (one.estimate.low > 0.01) is (status is Status.FAILED)
+
+
+def test_a_usual_reply_is_timed_in_milliseconds() -> None:
+    class Works(AllOrNothing):
+        def reward(self, place: TaskPlace, text: str) -> Any:
+            until = time.process_time() + 0.02
+            while time.process_time() < until:
+                pass
+            return super().reward(place, text)
+
+    one = found(Works(), "sound.reply_time")
+    middle = re.match(r"median (\d+) ms", one.found)
+    assert middle is not None, one.found
+    assert 20 <= int(middle[1]) < 60
+
+
+def test_findings_of_a_run_that_was_stopped_remain() -> None:
+    kept: list[Certificate] = []
+    only = ["gamed.echo", "gamed.override", "sound.no_reply_raises"]
+    whole = certify(Products(), "kept", replace(MANY, tasks=4), only=only, keep=kept.append)
+    assert [one.finished for one in kept] == [False, False, True]
+    assert kept[-1].findings == whole.findings
+    assert all(one.seconds[0] > 0.0 for one in whole.findings)
+    first, *rest = sorted(kept[0].findings, key=lambda one: one.status is Status.UNTOLD)
+    assert first.status is Status.PASSED
+    assert {one.found for one in rest} == {"the run was stopped before"}
+    asked = "kept", {}, replace(MANY, tasks=4), {}
+    assert whole.holds_for(*asked)
+    assert not kept[0].holds_for(*asked)
+    assert "The run was stopped" in certificate_report(kept[0]).lines[1]
 
 
 @pytest.mark.nightly

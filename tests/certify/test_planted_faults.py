@@ -1,13 +1,23 @@
 """Every check catches a fault that was planted for it, and passes the same environment without."""
 
 import json
+import re
 import time
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from tests.certify.faults import PLANTED, Leaks, PaysHugeSums, Repeatable, Tidy
+from tests.certify.faults import (
+    PLANTED,
+    AsksOthersInOtherWords,
+    EndsOnlyWhenSolved,
+    Leaks,
+    PaysHugeSums,
+    Repeatable,
+    TellsWhetherItIsMore,
+    Tidy,
+)
 from tests.certify.kinds import FAULTS
 from tests.certify.synthetic import (
     QUICK,
@@ -22,7 +32,7 @@ from tokengym.agents.certify.bench import Bench
 from tokengym.agents.certify.certificate import certify
 from tokengym.agents.certify.checks import sound
 from tokengym.agents.certify.finding import CHECKS, Severity, Status
-from tokengym.agents.certify.source import SourceEpisode, TaskPlace, say
+from tokengym.agents.certify.source import MANY_TURNS, SourceEpisode, TaskPlace, say
 
 
 @pytest.mark.nightly
@@ -81,21 +91,42 @@ def test_a_check_that_takes_too_long_stops_no_other() -> None:
     slow, other = certify(Sluggish(), "slow", hurried, only=only).findings
     assert (slow.status, other.status) == (Status.UNTOLD, Status.PASSED)
     assert "its share of 0.25 s" in slow.found
+    assert re.search(
+        r"it played [1-9]\d* episodes in \d\.\d s of work and \d\.\d s of waiting", slow.found
+    )
+    assert slow.seconds[1] > 0.5
 
 
 def test_every_check_has_a_planted_fault() -> None:
-    others = {"teaches.recorded_return", "statistical.difficulty_separation"}
+    others = {"teaches.recorded_return", "statistical.difficulty_separation", "sound.batches"}
     assert {*PLANTED, *(exam.check for exam in FAULTS.values()), *others} == set(CHECKS)
 
 
 @pytest.mark.nightly
 @pytest.mark.parametrize(
     "clean",
-    [*(Products, Seeded, Guesses, Repeatable, Tidy, CostsNonsense), ReadsTags, ReadsLines],
+    [
+        *(Products, Seeded, Guesses, Repeatable, Tidy, CostsNonsense),
+        *(ReadsTags, ReadsLines, AsksOthersInOtherWords),
+    ],
 )
 def test_nothing_is_found_in_an_environment_without_a_fault(clean: type[Products]) -> None:
     certificate = certify(clean(), "clean", replace(QUICK, tasks=8, strategies=5, drawn=40))
     assert [found for found in certificate.findings if found.status is Status.FAILED] == []
+
+
+def test_a_hint_that_leaves_something_to_find_is_no_leak() -> None:
+    (found,) = certify(TellsWhetherItIsMore(), "hi", QUICK, only=["leaked.observation"]).findings
+    assert found.status is Status.PASSED, found
+
+
+def test_an_endless_episode_without_a_limit_is_a_property() -> None:
+    class Walk(EndsOnlyWhenSolved):
+        facts = replace(EndsOnlyWhenSolved.facts, turns=MANY_TURNS)
+
+    (found,) = certify(Walk(), "walk", QUICK, only=["sound.ends"]).findings
+    assert (found.status, found.severity) == (Status.FAILED, Severity.PROPERTY)
+    assert found.found.endswith("do not end in 64 replies: end them")
 
 
 class PaysEverything(Products):

@@ -68,5 +68,9 @@ def test_the_same_answer_is_written_otherwise(answer: str, text: str) -> None:
     assert text in variations.same(answer).values()
 
 
+def test_commands_keep_their_letters() -> None:
+    assert {"upper case", "lower case"}.isdisjoint(variations.same(r"\frac{1}{2}"))
+
+
 def test_replies_of_several_lines_are_left_alone() -> None:
     assert variations.wrong("LABEL a\nP 0.1 0.9") == {}

@@ -24,37 +24,44 @@ TENTH, HALF = 0.1, 0.5
 OVERRIDES = tuple(TEXTS["overrides"])
 """Texts that tell a grader what to do, or that match anything."""
 _SEVERAL = 8
+_BLIND = ("play", "right answers")
+_NONSENSE = "semantic.canary_floor"
+_CHEAPER = (
+    *(_NONSENSE, "semantic.floor_gap", "gamed.echo", "gamed.fixed_reply"),
+    *("gamed.prompt_numbers", "gamed.override"),
+)
+"""Checks of policies that need to know less: what they find is not found again by others."""
 _JOINED: Mapping[str, str] = TEXTS["joined"]
 _WITHIN = " within one form"
 
 
-@check("semantic.floor_gap", "not gamed", Severity.RISK, "play")
-def floor_gap(bench: Bench) -> CheckVerdict:
-    """Doing nothing earns far less than a solution."""
-    return _gamed(bench, {"replying nothing": say("")}, "replied with nothing", TENTH)
-
-
-@check("semantic.canary_floor", "not gamed", Severity.RISK, "play")
+@check(_NONSENSE, "not gamed", Severity.RISK, "play")
 def canary_floor(bench: Bench) -> CheckVerdict:
     """Nonsense earns far less than a solution."""
     policies = {f"always answering {canary!r}": say(canary) for canary in CANARIES}
     return _gamed(bench, policies, f"replied with {len(policies)} texts without sense", TENTH)
 
 
-@check("gamed.echo", "not gamed", Severity.RISK, "play")
+@check("semantic.floor_gap", "not gamed", Severity.RISK, "play", after=(_NONSENSE,))
+def floor_gap(bench: Bench) -> CheckVerdict:
+    """Doing nothing earns far less than a solution."""
+    return _gamed(bench, {"replying nothing": say("")}, "replied with nothing", TENTH)
+
+
+@check("gamed.echo", "not gamed", Severity.RISK, "play", after=(_NONSENSE,))
 def echo(bench: Bench) -> CheckVerdict:
     """Repeating the prompt earns far less than a solution."""
     return _gamed(bench, _ECHOES, "repeated the prompt, its last line, and its end")
 
 
-@check("gamed.fixed_reply", "not gamed", Severity.RISK, "play")
+@check("gamed.fixed_reply", "not gamed", Severity.RISK, *_BLIND, after=(_NONSENSE,))
 def fixed_reply(bench: Bench) -> CheckVerdict:
     """One reply to every Task earns far less than a solution."""
     policies = bench.fixed()
     return _gamed(bench, policies, f"gave one of {len(policies)} replies to every Task")
 
 
-@check("gamed.prompt_numbers", "not gamed", Severity.RISK, "play")
+@check("gamed.prompt_numbers", "not gamed", Severity.RISK, *_BLIND, after=(_NONSENSE, "gamed.echo"))
 def prompt_numbers(bench: Bench) -> CheckVerdict:
     """A number copied from the prompt by its place earns far less than a solution."""
     if not any(NUMBER.search(bench.view(place).prompt) for place in bench.chosen):
@@ -63,14 +70,14 @@ def prompt_numbers(bench: Bench) -> CheckVerdict:
     return _gamed(bench, policies, f"replied with {len(_NUMBERS)} choices of the prompt's numbers")
 
 
-@check("gamed.override", "not gamed", Severity.RISK, "play")
+@check("gamed.override", "not gamed", Severity.RISK, "play", after=(_NONSENSE,))
 def override(bench: Bench) -> CheckVerdict:
     """Telling the grader what to do earns far less than a solution."""
     policies = {f"always answering {shorten(text)!r}": say(text) for text in OVERRIDES}
     return _gamed(bench, policies, f"replied with {len(policies)} texts addressed to a grader")
 
 
-@check("gamed.other_reference", "not gamed", Severity.RISK, "play", "references")
+@check("gamed.other_reference", "not gamed", Severity.RISK, *_BLIND, "references", after=_CHEAPER)
 def other_reference(bench: Bench) -> CheckVerdict:
     """The right reply to another Task earns far less than the right one."""
     blind = bench.once(_others)
@@ -85,7 +92,9 @@ def _others(bench: Bench) -> Blind:
     return bench.blind_of("giving the right reply to another Task", traces)
 
 
-@check("gamed.several_answers", "not gamed", Severity.RISK, "play", "references")
+@check(
+    "gamed.several_answers", "not gamed", Severity.RISK, *_BLIND, "references", after=(_NONSENSE,)
+)
 def several_answers(bench: Bench) -> CheckVerdict:
     """Listing the right answer among others earns no more than half as much as giving it alone.
 
@@ -141,7 +150,13 @@ def executes_reply(bench: Bench) -> CheckVerdict:
     return CheckVerdict(True, done, "no file was left")
 
 
-@check("statistical.adversarial_floor", "not gamed", Severity.RISK, "play")
+@check(
+    "statistical.adversarial_floor",
+    "not gamed",
+    Severity.RISK,
+    *_BLIND,
+    after=(*_CHEAPER, "gamed.other_reference"),
+)
 def adversarial_floor(bench: Bench) -> CheckVerdict:
     """The best policy that a search finds without solving Tasks earns far less than a solution."""
     blind, tried = bench.once(_best_blind)
@@ -178,7 +193,7 @@ def _in_words(strategy: Strategy) -> str:
     if strategy.copied:
         words = f"repeating the last {strategy.copied} lines of the text"
     elif strategy.rule:
-        changed = strategy.share or strategy.weights or (strategy.scale, strategy.shift) != (1, 0)
+        changed = strategy.weights or (strategy.scale, strategy.shift) != (1, 0)
         words = "giving every Task the right reply to one" + ", its numbers changed" * bool(changed)
     elif strategy.fixed is None:
         words = "ending the episode by the token budget"

@@ -2,15 +2,17 @@
 
 import base64
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from itertools import product
+from math import log, sqrt
 from statistics import fmean
 
 from tokengym.agents.certify.bench import Bench, Inapplicable, Untold
 from tokengym.agents.certify.checks.gamed import at_most_half
 from tokengym.agents.certify.finding import CheckVerdict, Severity, check
-from tokengym.agents.certify.source import Policy
+from tokengym.agents.certify.source import Policy, say
 from tokengym.rewards.estimates import mean_estimate, share_estimate
 
 _CONTEXTS = (12, 4)
@@ -21,6 +23,10 @@ _FEW = 0.01
 """Share of repeated prompts that does not matter."""
 _MANY = 0.1
 _WRONG = "?"
+_PROBES = 3
+"""Most wrong replies after which hints are looked for."""
+_ALIKE = 0.8
+"""Likeness from which two prompts with the same answer ask the same in other words."""
 
 
 def _from_base64(text: str) -> str:
@@ -52,17 +58,35 @@ def no_solution_leakage(bench: Bench) -> CheckVerdict:
 
 @check("leaked.observation", "not leaked", Severity.RISK, "play", "references", "turns")
 def observation(bench: Bench) -> CheckVerdict:
-    """No rule finds the answer in what is said to a wrong first reply."""
-    texts = []
-    for place in bench.chosen:
-        trace = bench.play(place, lambda text, turn: None if turn else _WRONG)
-        answer = bench.view(place).reference
-        texts.append((trace.texts[0] if trace.texts and not trace.done else "", answer[:2]))
-    return _leak(bench, texts, first=1, where="answers to a wrong first reply")
+    """No rule finds the answer in what is said to wrong first replies."""
+    another = bench.source.facts.form.format(bench.other(bench.scored[0])[0])
+    verdict = CheckVerdict(True, "", "")
+    # A hint may follow any reply, one that could be right, or several.
+    for wrong, first in product((_WRONG, another), range(1, bench.source.facts.turns)[:_PROBES]):
+        texts = []
+        for place in bench.chosen:
+            trace = bench.play(place, _always(wrong, first))
+            texts.append(
+                ("".join(trace.texts[-1:]) * (not trace.done), bench.view(place).reference)
+            )
+        where = f"answers to {first} wrong repl{'ies' if first > 1 else 'y'}"
+        verdict = _leak(bench, texts, first=first, where=where, wrong=wrong)
+        if not verdict.passed:
+            break
+    return verdict
+
+
+def _always(reply: str, turns: int) -> Policy:
+    return lambda text, turn: reply if turn < turns else None
 
 
 def _leak(
-    bench: Bench, texts: Sequence[tuple[str, Sequence[str]]], *, first: int, where: str
+    bench: Bench,
+    texts: Sequence[tuple[str, Sequence[str]]],
+    *,
+    first: int,
+    where: str,
+    wrong: str = _WRONG,
 ) -> CheckVerdict:
     """Learn rules that extract references from texts on one half, and score them on the other."""
     rules: Counter[tuple[str, str, str]] = Counter()
@@ -86,13 +110,22 @@ def _leak(
     if not usual:
         return CheckVerdict(True, done, "they stand there, if at all, in no place twice")
     policies: dict[str, Policy] = {
-        f"copying what stands behind {before!r}{code}": _extract(before, behind, code, first)
+        f"copying what stands behind {before!r}{code}": _extract(
+            *(before, behind, code, first, wrong)
+        )
         for before, behind, code in usual
     }
     blind = bench.best(bench.formed(policies))
-    known = {at: (_WRONG,) * first + bench.view(at).reference[first:] for at in bench.scored}
-    without = fmean(bench.earned(place, bench.say(_WRONG)) for place in known)
-    told = fmean(bench.earned(place, bench.say(*replies)) for place, replies in known.items())
+    without = fmean(bench.earned(place, say(wrong)) for place in bench.scored)
+    said = (wrong,) * first
+    # Either each turn has an answer of its own, or the same ones are right later too.
+    told = max(
+        fmean(
+            bench.earned(at, bench.say(*said, *bench.view(at).reference[passed:]))
+            for at in bench.scored
+        )
+        for passed in (first, 0)
+    )
     if told <= without or bench.share([told]).value <= _MANY:
         return CheckVerdict(True, done, "the answer would earn little there")
     shares = [(value - without) / (told - without) for value in blind.scored]
@@ -101,7 +134,7 @@ def _leak(
     return at_most_half(share, done, found, blind.example)
 
 
-def _extract(before: str, behind: str, code: str, first: int) -> Policy:
+def _extract(before: str, behind: str, code: str, first: int, wrong: str) -> Policy:
     """Return the policy that replies with what stands between two texts, from a turn on."""
     end = re.escape(behind) if behind else r"\Z"
     pattern = re.compile(rf"{re.escape(before)}(.+?){end}", re.DOTALL)
@@ -113,7 +146,7 @@ def _extract(before: str, behind: str, code: str, first: int) -> Policy:
         match = pattern.search(text) if turn >= first else None
         # What was shown once is known in later turns.
         seen = match[1] if match else seen if turn > first else ""
-        return _CODES[code][1](seen) if seen else _WRONG
+        return _CODES[code][1](seen) if seen else wrong
 
     return reply
 
@@ -145,7 +178,7 @@ def splits(bench: Bench) -> CheckVerdict:
 
 @check("leaked.near_repeats", "not leaked", Severity.RISK)
 def near_repeats(bench: Bench) -> CheckVerdict:
-    """No prompt occurs in two splits, or for two seeds, but for case, blanks, signs or order."""
+    """No prompt occurs in two splits, or for two seeds, in other case, order or words."""
     if not (bench.source.facts.splits or bench.source.facts.seeded):
         raise Inapplicable("the source has neither splits nor seeds that set Tasks apart")
     return _across(bench, near=True)
@@ -216,9 +249,40 @@ def _shared(
     if near:
         alike = set().union(*map(_alike, first))
         again = [one[0] for one in held_out if one[0] not in known and _alike(one) & alike]
+        again = again or _paraphrases(first, held_out)
     rate = share_estimate(len(again), len(held_out))
     done = f"compared prompts of {where}: {len(first)} and {len(held_out)}"
-    what = "those of training but for case, blanks, signs or order" if near else "those of training"
+    what = "those of training in other words, blanks or order" if near else "those of training"
     found = f"{len(again)} of {len(held_out)} held-out prompts are {what}"
     example = repr(again[0][:200]) if again else ""
     return CheckVerdict(rate.low <= _FEW, done, found, rate, example)
+
+
+def _paraphrases(first: Sequence[Asked], held_out: Sequence[Asked]) -> list[str]:
+    """Return held-out prompts that training asks in other words, if they are more than by chance.
+
+    Two prompts ask the same if their answer is the same and they share the words that are rare.
+    What is alike within training shows how many are so by chance.
+    """
+    bags = [
+        ({*_WORDS.findall(prompt.casefold())}, answer) for prompt, answer in (*first, *held_out)
+    ]
+    times = Counter(word for words, _ in bags for word in words)
+    weights = {word: log(len(bags) / count) ** 2 for word, count in times.items()}
+    sizes = [sqrt(sum(map(weights.__getitem__, words))) for words, _ in bags]
+    same: dict[tuple[str, ...], list[int]] = defaultdict(list)
+    for at, (_, answer) in enumerate(bags[: len(first)]):
+        same[answer].append(at)
+
+    def twin(at: int) -> bool:
+        words, answer = bags[at]
+        return any(
+            sum(weights[word] for word in words & bags[one][0]) > _ALIKE * sizes[at] * sizes[one]
+            for one in (same[answer] if answer else ())
+            if one != at
+        )
+
+    found = [at for at in range(len(first), len(bags)) if twin(at)]
+    usual = share_estimate(sum(map(twin, range(len(first)))), len(first))
+    often = share_estimate(len(found), len(held_out)).low > usual.high
+    return [held_out[at - len(first)][0] for at in found if often]

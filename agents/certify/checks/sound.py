@@ -12,32 +12,30 @@ from tokengym.agents.certify.bench import (
     TEXTS,
     Bench,
     Inapplicable,
-    PlayedReply,
     Untold,
     shown,
     unlikely,
 )
 from tokengym.agents.certify.finding import CheckVerdict, Severity, check
 from tokengym.agents.certify.source import (
+    MANY_TURNS,
     Policy,
     Source,
     SourceFailure,
-    Stopwatch,
     TaskPlace,
     Trace,
     begin,
     in_words,
     plain_reward,
     play,
-    play_together,
-    playing,
     say,
 )
+from tokengym.agents.certify.stopwatch import Stopwatch
 from tokengym.envs.core.display import shorten
 from tokengym.envs.core.odd_replies import HOSTILE, near_misses
 from tokengym.rewards.estimates import share_estimate
 
-_PARTS = ("prompt", "rewards", "texts", "done", "error")
+PARTS = ("prompt", "rewards", "texts", "done", "error")
 """Of an episode, what equal replies must repeat."""
 _HERE = "measured on this machine"
 SLACK = 1e-6
@@ -74,7 +72,7 @@ def seed_control(bench: Bench) -> CheckVerdict:
     return CheckVerdict(True, done, "equal places give equal Tasks")
 
 
-def _planned(bench: Bench) -> list[tuple[TaskPlace, Policy]]:
+def planned(bench: Bench) -> list[tuple[TaskPlace, Policy]]:
     """Return policies that differ in what they do: right, of another Task, and without sense."""
     return [
         (place, bench.say(*replies))
@@ -86,13 +84,13 @@ def _planned(bench: Bench) -> list[tuple[TaskPlace, Policy]]:
 
 def repeated(bench: Bench) -> tuple[list[Trace], list[Trace]]:
     """Play right and wrong replies twice."""
-    plans = _planned(bench)
+    plans = planned(bench)
     first, second = ([bench.play(place, who) for place, who in plans] for _ in range(2))
     return first, second
 
 
-def _compare(
-    done: str, traces: Iterable[Trace], others: Iterable[Trace], parts: Sequence[str] = _PARTS
+def compare(
+    done: str, traces: Iterable[Trace], others: Iterable[Trace], parts: Sequence[str] = PARTS
 ) -> CheckVerdict:
     """Compare parts of episodes that should be the same."""
     for trace, other in zip(traces, others, strict=False):
@@ -111,7 +109,7 @@ def verifier_determinism(bench: Bench) -> CheckVerdict:
     """The same replies to the same Task earn the same rewards."""
     first, second = bench.once(repeated)
     done = f"played {len(first)} episodes twice"
-    return _compare(done, first, second, ["rewards"])
+    return compare(done, first, second, ["rewards"])
 
 
 @check("runtime.episode_determinism", "sound", Severity.DEFECT, "play", "repeats")
@@ -119,48 +117,19 @@ def episode_determinism(bench: Bench) -> CheckVerdict:
     """The same replies to the same Task are answered by the same texts and end at the same turn."""
     first, second = bench.once(repeated)
     done = f"played {len(first)} episodes twice"
-    return _compare(done, first, second, ["texts", "done", "error"])
+    return compare(done, first, second, ["texts", "done", "error"])
 
 
-def _steady(bench: Bench) -> list[Trace]:
+def steady(bench: Bench) -> list[Trace]:
     """Return episodes that repeat when they are played alone.
 
     Raises:
         Untold: if one does not.
     """
     first, second = bench.once(repeated)
-    if not _compare("", first, second).passed:
+    if not compare("", first, second).passed:
         raise Untold("equal episodes differ already when they are played one after the other")
     return first
-
-
-@check("runtime.episode_isolation", "sound", Severity.DEFECT, "play", "repeats")
-def episode_isolation(bench: Bench) -> CheckVerdict:
-    """An episode is the same whatever was played before it or is under way beside it."""
-    alone, plans = _steady(bench), _planned(bench)
-    backwards = [bench.play(place, who) for place, who in reversed(plans)][::-1]
-    beside = [playing(bench.source, *plan) for plan in plans[: bench.source.facts.sessions]]
-    together = play_together(beside)
-    done = f"played {len(alone)} episodes in reverse order, then {len(beside)} turn by turn"
-    verdict = _compare(done, alone, backwards)
-    return _compare(done, alone, together) if verdict.passed else verdict
-
-
-@check("semantic.replayability", "sound", Severity.DEFECT, "play", "repeats")
-def replayability(bench: Bench) -> CheckVerdict:
-    """Recorded replies earn the same in another process."""
-    alone = _steady(bench)
-    try:
-        other = bench.source.fresh()
-    except SourceFailure as failure:  # it opened before, as on a machine that is busy by now
-        raise Untold(str(failure)) from failure
-    if other is None:
-        raise Inapplicable("the source has no process of its own")
-    done = f"replayed {len(alone)} episodes in a new process, with another seed of Python's hashes"
-    try:
-        return _compare(done, alone, [play(other, *plan) for plan in _planned(bench)])
-    finally:
-        other.close()
 
 
 def hostile(bench: Bench) -> list[Trace]:
@@ -172,7 +141,8 @@ def hostile(bench: Bench) -> list[Trace]:
     for place in bench.chosen[:2]:
         reference = bench.view(place).reference
         near = near_misses(reference[0]) if reference else ()
-        replies = sorted((*HOSTILE, *near, *FIXED), key=unlikely)
+        cut = [f"<think>\nPerhaps it is {one}. Let me che" for one in reference[:1]]
+        replies = sorted((*HOSTILE, *near, *cut, *FIXED), key=unlikely)
         traces += [bench.play(place, say(reply)) for reply in replies]
     return traces
 
@@ -180,7 +150,7 @@ def hostile(bench: Bench) -> list[Trace]:
 @check("sound.batches", "sound", Severity.DEFECT, "play", "batches", "repeats")
 def batches(bench: Bench) -> CheckVerdict:
     """Replies scored in one call, as trainers do, earn what each earns alone."""
-    _steady(bench)
+    steady(bench)
     alone: list[tuple[TaskPlace, str, float]] = []
     for place in bench.chosen[:6]:
         said = [*bench.view(place).reference[:1], *bench.other(place)[:1], CANARIES[0], FIXED[0]]
@@ -188,19 +158,24 @@ def batches(bench: Bench) -> CheckVerdict:
             trace = bench.play(place, say(text))
             alone += [] if trace.error else [(place, text, trace.total)]
     order = bench.rng("batches").permutation(len(alone)).tolist()
-    # The completions of a prompt stand together, or shuffled; a last batch is filled up with blanks.
-    filled = [*alone[:3], *[(alone[0][0], "", bench.earned(alone[0][0], say("")))] * 4]
-    for batch in (alone, [alone[at] for at in order], filled):
+    if not alone:
+        raise Untold("every reply raises")
+    # The completions of a prompt stand together, or shuffled; a last batch is filled up; as a
+    # good policy replies.
+    best = [one for one in alone if one[2] == max(earned for *_, earned in alone)]
+    for batch in (alone, [alone[at] for at in order], [*alone[:3], *alone[-1:] * 4], best):
         try:
             paid = bench.source.batch([(place, text) for place, text, _ in batch])
-        except (SourceFailure, NotImplementedError):
+        except SourceFailure:
             raise
         except Exception as error:
             paid = f"an error, {in_words(error)}"
         if words := _misscored(paid, batch):
-            done = f"scored batches of up to {len(alone)} replies to {len(bench.chosen[:6])} prompts"
+            done = (
+                f"scored batches of up to {len(alone)} replies to {len(bench.chosen[:6])} prompts"
+            )
             return CheckVerdict(False, done, words, example=f"{batch[0][0]} to {batch[-1][0]}")
-    return CheckVerdict(True, f"scored 3 batches of up to {len(alone)}", "all earn the same alone")
+    return CheckVerdict(True, f"scored 4 batches of up to {len(alone)}", "all earn the same alone")
 
 
 def _misscored(paid: Any, batch: Sequence[tuple[TaskPlace, str, float]]) -> str:
@@ -228,19 +203,19 @@ def _same(paid: float | str, alone: float) -> bool:
     return isinstance(paid, float) and abs(paid - alone) <= SLACK
 
 
-@check("sound.no_reply_raises", "sound", Severity.DEFECT, "play")
-def no_reply_raises(bench: Bench) -> CheckVerdict:
-    """No reply raises an error: a model's bad reply is data."""
-    traces = bench.once(hostile)
-    done = f"replied {len(traces)} times with nothing, nonsense, and nearly right texts"
-    raised = [trace for trace in traces if trace.error and len(trace.rewards) < len(trace.replies)]
-    if not raised:
-        return CheckVerdict(True, done, "none raised")
-    kinds = sorted({trace.error.partition(":")[0] for trace in raised})
-    found = f"{len(raised)} raised {', '.join(kinds)}"
-    first = min(raised, key=lambda trace: PlayedReply("", trace).unlikely)
-    severity = Severity.FRAGILE if PlayedReply("", first).unlikely else None
-    return CheckVerdict(False, done, found, example=shown(first), severity=severity)
+@check("sound.ends", "sound", Severity.DEFECT, "play", "turns")
+def ends(bench: Bench) -> CheckVerdict:
+    """Every episode ends: by the right replies, and by any within the turns that it names."""
+    turns, places = bench.source.facts.turns, bench.chosen[:3]
+    right = [bench.play(place, bench.reference(place)) for place in bench.known(places)]
+    wrong = [bench.play(place, bench.say(*bench.other(place))) for place in places]
+    done = f"played {len(right) + len(wrong)} episodes of up to {turns} replies"
+    open_ended = turns >= MANY_TURNS
+    for traces, severity in ((right, None), (wrong, Severity.PROPERTY if open_ended else None)):
+        if endless := [one for one in traces if not (one.done or one.error)]:
+            found = f"{len(endless)} of {len(traces)} do not end in {turns} replies: end them"
+            return CheckVerdict(False, done, found, example=shown(endless[0]), severity=severity)
+    return CheckVerdict(True, done, "all end")
 
 
 @check("semantic.oracle_max", "sound", Severity.DEFECT, "play", "references", "claims")

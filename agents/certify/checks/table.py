@@ -1,9 +1,11 @@
 """Judged over the table of every reply that was played: ranges, claims, and pay for no answer."""
 
+import contextlib
 import math
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from statistics import fmean
 
 from tokengym.agents.certify import variations
@@ -12,18 +14,29 @@ from tokengym.agents.certify.bench import (
     NUMBER,
     TEXTS,
     Bench,
+    Inapplicable,
     PlayedReply,
     Untold,
     shown,
     unlikely,
 )
-from tokengym.agents.certify.checks.sound import SLACK, hostile, repeated
+from tokengym.agents.certify.checks.sound import SLACK, compare, hostile, planned, repeated, steady
 from tokengym.agents.certify.finding import CheckVerdict, Severity, check
-from tokengym.agents.certify.source import SourceFailure, TaskPlace, Trace, say
+from tokengym.agents.certify.source import (
+    Policy,
+    SourceFailure,
+    TaskPlace,
+    Trace,
+    play,
+    play_together,
+    playing,
+    say,
+)
 from tokengym.envs.core.display import shorten
 from tokengym.envs.core.odd_replies import HOSTILE
 from tokengym.rewards.estimates import share_estimate
 
+HALF = 0.5
 TENTH = 0.1
 """Share of what a solution earns above which a reply that answers nothing counts as paid."""
 _PLACES, _FEW_PLACES = 6, 2
@@ -69,7 +82,13 @@ def _odd(bench: Bench) -> dict[str, list[Trace]]:
     return played
 
 
-@check("gamed.odd_replies", "not gamed", Severity.RISK, "play")
+@check(
+    "gamed.odd_replies",
+    "not gamed",
+    Severity.RISK,
+    "play",
+    after=("semantic.canary_floor", "gamed.override", "gamed.echo"),
+)
 def odd_replies(bench: Bench) -> CheckVerdict:
     """No reply without an answer earns a tenth of what a solution does more than nonsense."""
     base = {
@@ -106,11 +125,19 @@ def _is_answer(bench: Bench, trace: Trace, lead: float) -> bool:
     named = {one for found in ends for one in (*found[:1], *found[-1:])}
     if len(_WORD.findall(text[:_LONG])) < 30:  # not so a list of many
         named |= {one for one in FIXED if one in _WORD.findall(text)}
+    if bench.kind == "proper_score" and any(map(str.isdigit, text)):
+        named |= {"0", "0.5", "1"}  # whatever number is read in it: cautious ones are paid
     base = bench.low + (lead - TENTH) * bench.reach
     return any(bench.earned(trace.place, bench.say(one)) >= base for one in sorted(named))
 
 
-@check("gamed.wrong_accepted", "not gamed", Severity.RISK, "play", "references")
+@check(
+    "gamed.wrong_accepted",
+    "not gamed",
+    Severity.RISK,
+    *("play", "references", "right answers"),
+    after=("semantic.canary_floor", "gamed.other_reference"),
+)
 def wrong_accepted(bench: Bench) -> CheckVerdict:
     """Answers that are nearly right do not earn what the right one does."""
     tolerance = bench.source.facts.tolerance
@@ -192,10 +219,123 @@ def _near(answer: str, text: str) -> bool:
     return abs(other - right) <= 0.1 * max(abs(right), 10.0)
 
 
-def _everything(bench: Bench) -> None:
-    """Play what is judged below where no other check has, as with `--only`."""
-    for play in (_odd, hostile, repeated):
-        bench.once(play)
+def _everything(bench: Bench) -> SourceFailure | None:
+    """Play what is judged below where no other check has; returns how the environment failed."""
+    try:
+        for play_all in (_odd, hostile, repeated):
+            bench.once(play_all)
+    except SourceFailure as failure:
+        return failure
+    return None
+
+
+@check("sound.no_reply_raises", "sound", Severity.DEFECT, "play", last=True)
+def no_reply_raises(bench: Bench) -> CheckVerdict:
+    """No reply raises an error: a model's bad reply is data."""
+    found = _judge(bench, _raised)
+    done = f"judged all {len(bench.table)} episodes"
+    return found or CheckVerdict(True, done, "none raised")
+
+
+def _raised(row: PlayedReply) -> str:
+    trace = row.trace
+    return f"it raised {trace.error}" if len(trace.rewards) < len(trace.replies) else ""
+
+
+_REPLAYED = 150
+"""Episodes that are replayed in another process, of all that were played."""
+_AHEAD = (7 * 3600.0, 15 * 3600.0, (400 * 24 + 11) * 3600.0)
+"""Seconds by which its clock goes ahead: other hours, another weekday, month and year."""
+
+
+def _quick(bench: Bench) -> Iterator[Trace]:
+    """Yield episodes that no time limit of a grader's own can have cut, and that were scored."""
+    traces = (row.trace for row in bench.table if not row.unlikely)
+    return (one for one in traces if not one.error and one.slowest <= HALF)
+
+
+def _again(trace: Trace) -> Policy:
+    """Return the policy that repeats what was replied, and then ends the episode."""
+    said = trace.replies
+    return lambda text, turn: said[turn] if turn < len(said) else None
+
+
+@check("runtime.episode_isolation", "sound", Severity.DEFECT, "play", "repeats", last=True)
+def episode_isolation(bench: Bench) -> CheckVerdict:
+    """An episode is the same whatever was played before it or is under way beside it."""
+    alone, plans = steady(bench), planned(bench)
+    _everything(bench)
+    backwards = [bench.play(place, who) for place, who in reversed(plans)][::-1]
+    seen: dict[tuple[object, ...], Trace] = {}
+    for trace in _quick(bench):
+        first = seen.setdefault((trace.place, trace.replies, trace.done), trace)
+        if repr(first.rewards) != repr(trace.rewards):
+            bench.broken.append("runtime.episode_isolation")
+            why = f"{shown(first)}, and then {trace.total:g}{_depends(bench, first)}"
+            return CheckVerdict(False, f"judged all {len(bench.table)} episodes", why)
+    beside = [playing(bench.source, *plan) for plan in plans[: bench.source.facts.sessions]]
+    together = play_together(beside)
+    done = f"played {len(alone)} episodes in reverse order, then {len(beside)} turn by turn"
+    verdict = compare(done, alone, backwards)
+    return compare(done, alone, together) if verdict.passed else verdict
+
+
+@check("semantic.replayability", "sound", Severity.DEFECT, "play", "repeats", last=True)
+def replayability(bench: Bench) -> CheckVerdict:
+    """Recorded replies earn the same in another process, at another time."""
+    alone = steady(bench)
+    _everything(bench)
+    try:
+        other = bench.source.fresh(ahead=0.0)
+    except SourceFailure as failure:  # it opened before, as on a machine that is busy by now
+        raise Untold(str(failure)) from failure
+    if other is None:
+        raise Inapplicable("the source has no process of its own")
+    apt = [*{(trace.place, trace.replies): trace for trace in _quick(bench)}.values()]
+    drawn = bench.rng("replayed").permutation(len(apt))[:_REPLAYED].tolist()
+    done = (
+        f"replayed {len(alone) + len(drawn)} episodes in a new process, with another seed of "
+        "Python's hashes, some with its clock ahead"
+    )
+    try:
+        verdict = compare(done, alone, [play(other, *plan) for plan in planned(bench)])
+        for number, trace in enumerate(apt[at] for at in drawn) if verdict.passed else ():
+            bench.require_time()
+            other.ahead = _AHEAD[number % len(_AHEAD)]
+            again = play(other, trace.place, _again(trace))
+            differs = compare(done, [trace], [again], ["rewards"])
+            if not (again.error or differs.passed):
+                return replace(differs, found=differs.found + _depends(bench, trace))
+        return verdict
+    finally:
+        other.close()
+
+
+def _depends(bench: Bench, trace: Trace) -> str:
+    """Return on what the reward of a reply depends, as processes of their own show."""
+
+    def paid(hashes: int, *clocks: float) -> set[str]:
+        other = bench.source.fresh(hashes=hashes, ahead=0.0)
+        if other is None:
+            raise Inapplicable
+        try:
+            earned = set()
+            for other.ahead in clocks:
+                earned.add(repr(play(other, trace.place, _again(trace)).rewards))
+            return earned
+        finally:
+            other.close()
+
+    with contextlib.suppress(SourceFailure, Inapplicable):
+        first = paid(0, 0.0)
+        if paid(0, 0.0) != first:
+            return ": it depends on chance, or on the second"
+        if paid(0, *_AHEAD) != first:
+            return ": it depends on the clock"
+        if any(paid(seed, 0.0) != first for seed in range(1, 5)):
+            return ": it depends on PYTHONHASHSEED"
+        return ": it depends on what was replied before"
+    return ""
 
 
 @check("runtime.reward_well_formed", "sound", Severity.DEFECT, last=True)
@@ -279,11 +419,7 @@ def _judge(bench: Bench, broken: Callable[[PlayedReply], str]) -> CheckVerdict |
     Raises:
         SourceFailure: if the environment failed while it was filled, and nothing else is found.
     """
-    failure: SourceFailure | None = None
-    try:
-        _everything(bench)
-    except SourceFailure as raised:
-        failure = raised
+    failure = _everything(bench)
     bad = [(row, words) for row in bench.table if (words := broken(row))]
     if not bad:
         if failure:

@@ -18,15 +18,34 @@ from tokengym.rewards.ties import tie_counts
 GROUP_SIZES = (4, 8, 16)
 _USUAL = 8
 _MOST = 0.5
+_REACH = ("statistical.reward_reachability", "statistical.training_signal")
+"""Rewards that are never reached do not spread either."""
 
 
-@check("statistical.training_signal", "teaches", Severity.PROPERTY)
+@check("statistical.reward_reachability", "teaches", Severity.PROPERTY)
+def reward_reachability(bench: Bench) -> CheckVerdict:
+    """On half of the Tasks at least something that was tried earns more than the least."""
+    groups, done = bench.once(_groups)
+    low = min(value for group in groups for value in group.rewards)
+    low = low if bench.source.rollouts else min(low, bench.least)
+    reached = sum(max(group.rewards) > low + 1e-6 for group in groups)
+    rate = share_estimate(reached, len(groups))
+    found = f"{reached} of {len(groups)} groups earned more than {low:g}"
+    return CheckVerdict(rate.value >= _MOST, done, found, rate)
+
+
+@check("statistical.training_signal", "teaches", Severity.PROPERTY, after=_REACH[:1])
 def training_signal(bench: Bench) -> CheckVerdict:
     """Most groups of eight rollouts have an advantage to learn from."""
     return _dead(bench, *bench.once(_groups))
 
 
-@check("teaches.wrong_replies", "teaches", Severity.PROPERTY, "play", "references")
+@check(
+    "teaches.wrong_replies",
+    "teaches",
+    Severity.PROPERTY,
+    *("play", "references", "grades", "right answers"),
+)
 def wrong_replies(bench: Bench) -> CheckVerdict:
     """Wrong replies differ in reward, so that a beginner's groups teach something."""
     groups = [
@@ -41,8 +60,8 @@ def _others(bench: Bench, place: TaskPlace) -> Sequence[int]:
     """Return distances to Tasks whose reference is another one, as many as a group has."""
     own = bench.view(place).reference
     apart = [at for at in range(1, len(bench.chosen)) if bench.other(place, at) != own]
-    if not apart:
-        raise Untold("all Tasks have the same reference")
+    if len({bench.other(place, at) for at in apart}) < min(GROUP_SIZES):
+        raise Untold("too few different references for a group of wrong ones")
     return [apart[number % len(apart)] for number in range(min(len(apart), max(GROUP_SIZES)))]
 
 
@@ -71,7 +90,7 @@ def _dead(bench: Bench, groups: Sequence[RewardGroup], done: str) -> CheckVerdic
     return CheckVerdict(passed, done, found, dead)
 
 
-@check("statistical.variance_bound", "teaches", Severity.PROPERTY)
+@check("statistical.variance_bound", "teaches", Severity.PROPERTY, after=_REACH)
 def variance_bound(bench: Bench) -> CheckVerdict:
     """Rewards of a group spread by a hundredth of the range at least, and by no more than it."""
     groups, done = bench.once(_groups)
@@ -83,19 +102,7 @@ def variance_bound(bench: Bench) -> CheckVerdict:
     return CheckVerdict(0.01 <= spread.value <= 1.0, done, found, spread)
 
 
-@check("statistical.reward_reachability", "teaches", Severity.PROPERTY)
-def reward_reachability(bench: Bench) -> CheckVerdict:
-    """On half of the Tasks at least something that was tried earns more than the least."""
-    groups, done = bench.once(_groups)
-    low = min(value for group in groups for value in group.rewards)
-    low = low if bench.source.rollouts else min(low, bench.least)
-    reached = sum(max(group.rewards) > low + 1e-6 for group in groups)
-    rate = share_estimate(reached, len(groups))
-    found = f"{reached} of {len(groups)} groups earned more than {low:g}"
-    return CheckVerdict(rate.value >= _MOST, done, found, rate)
-
-
-@check("statistical.headroom", "teaches", Severity.PROPERTY, "play")
+@check("statistical.headroom", "teaches", Severity.PROPERTY, "play", "right answers")
 def headroom(bench: Bench) -> CheckVerdict:
     """A solution earns more than the policy of `--policy`; the rule of a textbook may earn as much.
 

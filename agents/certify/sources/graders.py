@@ -21,12 +21,13 @@ PROMPTS = ("prompt", "question", "problem", "query", "input", "instruction", "me
 """What columns and parameters call the prompt, the likeliest first."""
 REFERENCES = (
     *("reference", "answer", "ground_truth", "solution", "target", "gold", "expected", "label"),
-    *("expected_answer", "gold_answer", "correct_answer", "truth"),
+    *("expected_answer", "gold_answer", "correct_answer", "truth", "reference_outputs"),
 )
 """What they call the right answer."""
 REPLIES = (
     *("reply", "completion", "response", "solution_str", "output", "model_output", "prediction"),
     *("pred", "predicted", "generation", "generated_text", "llm_output", "model_answer", "action"),
+    "outputs",
 )
 """What parameters call the reply."""
 ROWS = ("row", "example", "item", "doc", "sample", "extra_info", "info", "metadata")
@@ -136,7 +137,7 @@ class Grader:
     messages: bool
 
     def arguments(self, *asked: tuple[GradedPrompt, str]) -> dict[str, Any]:
-        """Return what is passed for replies to questions, one unless it is batched, by parameter."""
+        """Return what is passed for replies, a single one unless it is batched, by parameter."""
         each = [self._values(*one) for one in asked]
         return {n: [one[n] for one in each] for n in self.passed} if self.batched else each[0]
 
@@ -286,7 +287,8 @@ def _is_factory(run: Callable[..., Any]) -> bool:
 def _ways(run: Callable[..., Any], question: GradedPrompt) -> list[Grader]:
     """Return the ways to call a function, the likeliest first."""
     names = inspect.signature(run).parameters
-    batched = any(f"{one}s" in names for one in REPLIES)
+    # What openevals calls outputs is one reply.
+    batched = any(f"{one}s" in names for one in REPLIES) and "reference_outputs" not in names
     passed = _passed(run, question, batched=batched)
     chat = isinstance(question.asked, list)
     both = {"completion", "completions"} & set(names)

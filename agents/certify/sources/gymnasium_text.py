@@ -43,7 +43,8 @@ class GymnasiumText(Source):
         space = self._make().action_space
         if not isinstance(space, Discrete | Text):
             raise OptionError(f"{name} takes actions of {space}, not text or a choice")
-        self.facts = Facts(package=package("gymnasium"), turns=MANY_TURNS)
+        module = name.rpartition(":")[0] or "gymnasium"
+        self.facts = Facts(package=package(module), turns=MANY_TURNS)
 
     def start(self, place: TaskPlace) -> SourceEpisode:
         """Reset a new environment."""
