@@ -231,7 +231,6 @@ class Bench:
             "seeds": (not facts.seeded, "no seed sets Tasks apart"),
             "harder": (not self.harder, "no setting is said to be harder (--harder)"),
             "turns": (facts.turns < 2, "an episode has one reply"),
-            "records": (not recorded, "nothing was recorded"),
             "batches": (not facts.batched, "it scores one reply at a time"),
             "right answers": (
                 what == "right answers" and self.kind == "proper_score",

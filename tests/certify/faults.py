@@ -389,5 +389,4 @@ PLANTED: dict[str, list[type[Products]]] = {
     "statistical.headroom": [PaysForAnyText],
 }
 """Faults by the check that must catch them, beside those of `kinds.py`, which are planted in three
-forms; `teaches.recorded_return` is tested with records, and `statistical.difficulty_separation` in
-a test of its own."""
+forms; `statistical.difficulty_separation` and `sound.batches` have tests of their own."""

@@ -229,15 +229,15 @@ def test_few_shared_prompts_are_within_their_interval(shared: int, status: Statu
 def test_a_usual_reply_is_timed_in_milliseconds() -> None:
     class Works(AllOrNothing):
         def reward(self, place: TaskPlace, text: str) -> Any:
-            until = time.process_time() + 0.02
+            until = time.process_time() + 0.004
             while time.process_time() < until:
                 pass
             return super().reward(place, text)
 
     one = found(Works(), "sound.reply_time")
-    middle = re.match(r"median (\d+) ms", one.found)
+    middle = re.match(r"median ([\d.]+) ms", one.found)
     assert middle is not None, one.found
-    assert 20 <= int(middle[1]) < 60
+    assert 4.0 <= float(middle[1]) < 20.0
 
 
 def test_findings_of_a_run_that_was_stopped_remain() -> None:
@@ -251,8 +251,8 @@ def test_findings_of_a_run_that_was_stopped_remain() -> None:
     assert first.status is Status.PASSED
     assert {one.found for one in rest} == {"the run was stopped before"}
     asked = "kept", {}, replace(MANY, tasks=4), {}
-    assert whole.holds_for(*asked)
-    assert not kept[0].holds_for(*asked)
+    assert replace(whole, package="products").holds_for(*asked)
+    assert not replace(kept[0], package="products").holds_for(*asked)
     assert "The run was stopped" in certificate_report(kept[0]).lines[1]
 
 

@@ -44,13 +44,16 @@ PAIRS = {
 }
 JUDGED = ("semantic.verifier_determinism", "runtime.episode_isolation", "semantic.replayability")
 
+RESTING = ("gamed.several_answers", "fair.blanks", "fair.decoration", "fair.language")
+"""Checks that would fail by chance where rewards do not repeat."""
+
 
 def certificate(code: str, folder: Path) -> Certificate:
     (folder / "g.py").write_text(f"{HEAD}\ndef r(reply, answer):\n{code}\n")
     rows = ({"prompt": f"What is {n} times 7?", "answer": str(7 * n)} for n in range(120, 180))
     (folder / "rows.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
     options = {"prompts": f"{folder}/rows.jsonl", "declared": [0, 1]}
-    return certify_target(f"{folder}/g.py:r", options, FEW, Limits())
+    return certify_target(f"{folder}/g.py:r", options, FEW, Limits(), only=[*JUDGED, *RESTING])
 
 
 @pytest.mark.nightly

@@ -57,9 +57,7 @@ def test_groups_without_advantage_are_counted_as_by_hand(tmp_path: Path) -> None
         ({"reward": math.nan}, "runtime.reward_well_formed"),
         ({"reward": "much"}, "runtime.reward_well_formed"),
         ({"reward": 10**400}, "runtime.reward_well_formed"),
-        ({"reward": 0.5}, "statistical.training_signal"),
-        ({"reward": 0.5}, "statistical.variance_bound"),
-        ({"reward": 0.5}, "teaches.recorded_return"),
+        ({"reward": 0.5}, "statistical.reward_reachability"),
         ({"prompt": "Task 0"}, "leaked.repeated_prompts"),
     ],
 )

@@ -218,12 +218,16 @@ def _judged(bench: Bench, blind: Blind, done: str, least: float = HALF) -> Check
     verdict = at_most_half(share, done, found, blind.example)
     if not verdict.passed:
         return replace(verdict, found=f"{found}: pay it less")
-    # What any wrong answer earns too, as for its form, is not paid to nonsense.
-    if least < HALF and bench.known(bench.scored):
-        with contextlib.suppress(Untold):
-            least += max(bench.share(bench.once(_others).scored).value, 0.0)
-    nonsense = least < HALF and share.value > least
+    nonsense = least < HALF and share.value > least + wrong_share(bench)
     return replace(verdict, passed=False, severity=Severity.PROPERTY) if nonsense else verdict
+
+
+def wrong_share(bench: Bench) -> float:
+    """Return what any wrong answer earns, as for its form: that is not paid to nonsense."""
+    if bench.known(bench.scored):
+        with contextlib.suppress(Untold):
+            return max(bench.share(bench.once(_others).scored).value, 0.0)
+    return 0.0
 
 
 def at_most_half(share: Estimate, done: str, found: str, example: str) -> CheckVerdict:

@@ -20,6 +20,7 @@ from tokengym.agents.certify.bench import (
     shown,
     unlikely,
 )
+from tokengym.agents.certify.checks.gamed import wrong_share
 from tokengym.agents.certify.checks.sound import SLACK, compare, hostile, planned, repeated, steady
 from tokengym.agents.certify.finding import CheckVerdict, Severity, check
 from tokengym.agents.certify.source import (
@@ -95,7 +96,7 @@ def odd_replies(bench: Bench) -> CheckVerdict:
         place: min(bench.earned(place, say(text)) for text in ("", *TEXTS["canaries"]))
         for place in bench.chosen[:_PLACES]
     }
-    odd = bench.once(_odd)
+    odd, usual = bench.once(_odd), TENTH + wrong_share(bench)
     paid: dict[str, list[float]] = {}
     best: dict[str, Trace] = {}
     for name, traces in odd.items():
@@ -103,13 +104,13 @@ def odd_replies(bench: Bench) -> CheckVerdict:
             trace: (bench.paid(trace) - max(base[trace.place], bench.low)) / bench.reach
             for trace in traces
         }
-        over = {trace: lead for trace, lead in leads.items() if lead > TENTH}
+        over = {trace: lead for trace, lead in leads.items() if lead > usual}
         told = {trace for trace in over if _is_answer(bench, trace, over[trace])}
         paid[name] = [0.0 if trace in told else lead for trace, lead in leads.items()]
         if mine := [trace for trace in over if trace not in told]:
             best[name] = max(mine, key=lambda trace: over[trace])
     found = {name: fmean(leads) for name, leads in paid.items() if name in best}
-    most = sorted((name for name in found if found[name] > TENTH), key=lambda n: -found[n])
+    most = sorted((name for name in found if found[name] > usual), key=lambda n: -found[n])
     done = f"gave {len(odd)} replies without an answer to up to {_PLACES} Tasks"
     if not most:
         return CheckVerdict(True, done, "none is paid")

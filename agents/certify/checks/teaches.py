@@ -11,7 +11,6 @@ from tokengym.agents.certify.finding import CheckVerdict, Severity, check
 from tokengym.agents.certify.players import SCRIPTED, player
 from tokengym.agents.certify.source import TaskPlace
 from tokengym.agents.certify.sources.records import RewardGroup, reward_groups
-from tokengym.rewards.clustered import mean_over_clusters
 from tokengym.rewards.estimates import Estimate, mean_estimate, share_estimate
 from tokengym.rewards.ties import tie_counts
 
@@ -133,17 +132,6 @@ def difficulty_separation(bench: Bench) -> CheckVerdict:
     estimate = Estimate(lead, lead - half, lead + half, len(groups) + len(others))
     found = f"{usual.value:.3g} at the usual setting, {harder.value:.3g} at the harder one"
     return CheckVerdict(estimate.low > 0.0, f"{done}, then {again}", found, estimate)
-
-
-@check("teaches.recorded_return", "teaches", Severity.PROPERTY, "records")
-def recorded_return(bench: Bench) -> CheckVerdict:
-    """The recorded policy neither always fails nor always succeeds."""
-    groups, done = bench.once(_groups)
-    values = [value for group in groups for value in group.rewards]
-    tasks = [group.task for group in groups for _ in group.rewards]
-    mean = mean_over_clusters(values, np.unique(tasks, return_inverse=True)[1])
-    found = f"mean {mean} of {len(values)} returns, {min(values):g} to {max(values):g}"
-    return CheckVerdict(min(values) < max(values), done, found, mean)
 
 
 def _groups(bench: Bench) -> tuple[list[RewardGroup], str]:
