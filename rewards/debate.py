@@ -161,17 +161,6 @@ def false_claims(number: int) -> float:
     return -FALSE_CLAIM_COST * number
 
 
-def malformed_form(well_formed: int, nearness: float, replies: int) -> float:
-    """Return the term `form` of a predictor whose last answer was malformed, below 0.
-
-    Args:
-        well_formed: its well-formed answers before that one.
-        nearness: nearness of the malformed answer to the form, in [0, 1].
-        replies: answers of a whole debate; those that were never given count as empty.
-    """
-    return -FORM_SHARE * (1.0 - (well_formed + form_of(nearness)) / replies)
-
-
 def misleading(first_loss: float, final_loss: float) -> float:
     """Return an adversary's reward for the predictor's change: (B₁ - B₀) / 4, in [-0.25, 0.25]."""
     return CHANGE_WEIGHT * (final_loss - first_loss)

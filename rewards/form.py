@@ -37,7 +37,7 @@ class FormAccount:
     Attributes:
         replies: most replies of the episode.
         malformed: malformed replies so far.
-        lost: form they lost, in replies.
+        lost: form that they and replies cut off lost, in replies.
     """
 
     replies: int
@@ -48,6 +48,10 @@ class FormAccount:
         """Count a malformed reply by its nearness to the form, in [0, 1]."""
         self.malformed += 1
         self.lost += 1.0 - form_of(nearness)
+
+    def note_cut(self) -> None:
+        """Count a reply that was cut off after its answer: it earns no form, and loses no value."""
+        self.lost += 1.0
 
     @property
     def form(self) -> float:

@@ -29,7 +29,7 @@ _LISTED = 100
 
 
 class ReplyAction(Action):
-    """A reply. `metadata` may hold `finish_reason`: a reply that was cut off is malformed."""
+    """A reply. `metadata` may hold `finish_reason`: of a reply cut off only ended lines count."""
 
     text: str = Field(description="the reply, in words")
 

@@ -59,7 +59,7 @@ class WorldRollouts:
 
     Args:
         rollouts: with an append-only `codec` of the model's tokenizer; see `Rollouts.of`.
-        max_reply_tokens: longest reply; one that reaches it is cut off and so malformed.
+        max_reply_tokens: longest reply; of one that reaches it only the lines that had ended count.
 
     Raises:
         OptionError: if the codec is missing, re-renders conversations, or stops at strings.

@@ -50,9 +50,9 @@ class Member(Env):
     A budget never raises an exception: where the next observation and a reply would no longer fit,
     the rest is played as empty replies and paid at once, and the episode stops with
     `context_overflow`. A first observation that does not fit is reported as
-    `InitialObservationOverflow` with `max_tokens`. A reply that the sampler cut off (`stop_reason`
-    `length`) is malformed to the world; if the world ends on it, the reason is `max_tokens`. If
-    another role did not reply the reason is `rollout_timeout`, see `Coordinator`.
+    `InitialObservationOverflow` with `max_tokens`. Of a reply that the sampler cut off
+    (`stop_reason` `length`) the world reads the lines that had ended; if it finds no answer in them
+    and ends, the reason is `max_tokens`. If another role did not reply the reason is `rollout_timeout`, see `Coordinator`.
 
     Reward: what the role earned since its last reply. Metrics: those of the world; `malformed`,
     `cut_off` (by the sampler), `repeating` (itself, until it was cut off) and `copied` (the reply

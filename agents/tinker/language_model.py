@@ -25,7 +25,7 @@ class LanguageModelOpponent:
     Attributes:
         sampler: samples the replies: a base model, or trained weights.
         codec: name of the model's codec, see `codec_named`.
-        max_tokens: most tokens of a reply; one that is cut off counts as malformed.
+        max_tokens: most tokens of a reply; of one that is cut off the ended lines count.
         temperature: of sampling. Seeds come from the opponent's own randomness, so that all
             episodes of a Task sample with the same seeds.
         name: its name in logs.

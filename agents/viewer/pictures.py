@@ -6,6 +6,7 @@ from tempfile import TemporaryDirectory
 
 from tokengym.agents.rollouts import RolloutRecord
 from tokengym.envs.core.errors import DataError, OptionError
+from tokengym.envs.core.grammar import ended_lines
 from tokengym.envs.core.play import record_replies
 from tokengym.envs.core.rendering import save_picture
 from tokengym.envs.registry import make_world
@@ -28,8 +29,9 @@ def draw(record: RolloutRecord) -> bytes:
     task = world.task(record.split, record.index)
     if task.fingerprint != record.fingerprint:
         raise DataError(f"{record.split} Task {record.index} of {record.world} has changed since")
-    # A reply that was cut off can read like a whole one.
-    replies = [(turn.said or "") if turn.complete else "" for turn in record.turns]
+    # The last line of a reply that was cut off can read like a whole one.
+    said = ((turn.said or "", turn.complete) for turn in record.turns)
+    replies = [text if complete else ended_lines(text) for text, complete in said]
     with _drawing, TemporaryDirectory() as folder:
         path = Path(folder) / "picture.png"
         played = record_replies(world, task, replies, finish=True)

@@ -176,7 +176,7 @@ class TextEpisode:
 
         Args:
             text: the reply.
-            complete: `False` if it was cut off; it then counts as malformed.
+            complete: `False` if it was cut off: then only lines that had ended count.
 
         Returns:
             the Turn that is to be answered next, or the last one.

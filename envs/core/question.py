@@ -107,8 +107,9 @@ class QuestionWorld(World[Asked]):
         return Turn(self.spec.roles[0], f"{form}\n\n{self.compiled.text}")
 
     def _respond(self, text: str, complete: bool) -> Turn:
-        match = last_match(self.grammar, text) if complete else None
-        wrong = "" if match else complaint(text, self.reply_form.words, complete=complete)
+        match = last_match(self.grammar, text, complete=complete)
+        form = self.reply_form.words
+        wrong = "" if match else complaint(text, form, self.grammar, complete=complete)
         earned = self.reward(match[1], self.compiled.best) if match else 0.0
         role, reason = self.spec.roles[0], StopReason.COMPLETED if match else StopReason.MALFORMED
         metrics = {"well_formed": float(match is not None)}

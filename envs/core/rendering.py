@@ -90,7 +90,7 @@ def picture(
         world: a world with the options that the episode is played with; an episode under way in it
             is left alone.
         task: what is played.
-        replies: the replies so far, in order; empty for those that were cut off.
+        replies: the replies so far, in order; of those that were cut off the lines that had ended.
         finish: whether the episode is over; what is left was then played as empty replies.
 
     Raises:

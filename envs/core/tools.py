@@ -12,7 +12,15 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 from tokengym.envs.core.errors import OptionError
-from tokengym.envs.core.grammar import NUMBER, Grammar, last_match, number
+from tokengym.envs.core.grammar import (
+    NUMBER,
+    Grammar,
+    Reading,
+    complaint,
+    last_command,
+    number,
+    unbracketed,
+)
 
 NOT_PLAYED = "Not played: one call a reply."
 """The result of every call of a reply but the first one."""
@@ -126,7 +134,7 @@ def native_line(name: str, arguments: str | Mapping[str, Any]) -> str:
     return call_line(Call(name, {str(key): value for key, value in parsed.items()}))
 
 
-def read_call(text: str, tools: tuple[Tool, ...]) -> Call | None:
+def read_call(text: str, tools: tuple[Tool, ...], *, complete: bool = True) -> Call | None:
     """Return the call of a reply: its last statement, as in `tokengym.envs.core.grammar`.
 
     Arguments may stand in any order, in the form of JSON (`"note": 3`), as strings where the schema
@@ -135,25 +143,45 @@ def read_call(text: str, tools: tuple[Tool, ...]) -> Call | None:
     Args:
         text: a whole reply, of any content.
         tools: the world's.
+        complete: `False` if it was cut off: then the lines count that had ended.
 
     Returns:
         the call, with arguments of the types of its schema; `None` if there is no statement, or if
         the last one is unreadable, holds calls that differ or has an argument that is missing,
         unknown or not of its schema.
     """
-    match = last_match(_grammar(tuple(tool.name for tool in tools)), text)
-    if match is None:
-        return None
-    tool = next(tool for tool in tools if tool.name == match[1].lower())
-    arguments = _read_arguments(match[2], tool)
-    return None if arguments is None else Call(tool.name, arguments)
+    return call_reading(text, tools, "", complete=complete).value
+
+
+def call_reading(
+    text: str, tools: tuple[Tool, ...], expected: str, *, complete: bool
+) -> Reading[Call]:
+    """Return the call of a reply as `read_call` does, and what the next Turn says of it.
+
+    Args:
+        text: a whole reply, of any content.
+        tools: the world's.
+        expected: the expected form in words, for complaints.
+        complete: `False` if it was cut off: then the lines count that had ended.
+    """
+    grammar = _grammar(tuple(tool.name for tool in tools))
+    match, said = last_command(grammar, text, complete=complete)
+    if match is not None:
+        tool = next(tool for tool in tools if tool.name == match[1].lower())
+        arguments = _read_arguments(match[2], tool)
+        if arguments is None:
+            arguments = _read_arguments(unbracketed(match[2]), tool)
+        if arguments is not None:
+            return Reading(Call(tool.name, arguments), said)
+    return Reading(None, complaint(text, expected, grammar, complete=complete))
 
 
 @lru_cache
 def _grammar(names: tuple[str, ...]) -> Grammar:
     words = "|".join(names)
     # A sentence may begin with the name of a tool; only with a bracket it is meant as a call.
-    return Grammar(rf"(?:{words})(?=[ \t]*+\()", rf"({words})[ \t]*+\(({_ARGUMENTS})\)")
+    call = rf"({words})[ \t]*+\(({_ARGUMENTS})\)"
+    return Grammar(rf"(?:{words})(?=[ \t]*+\()", call, anywhere=True)
 
 
 def _read_arguments(text: str, tool: Tool) -> dict[str, Any] | None:

@@ -353,7 +353,7 @@ class World(ABC, Generic[Compiled]):
 
         Args:
             text: the reply.
-            complete: `False` if it was cut off; it then counts as malformed.
+            complete: `False` if it was cut off: then only lines that had ended count.
             role: the role that replies, checked if given.
 
         Raises:

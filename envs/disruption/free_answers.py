@@ -9,6 +9,7 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
+from tokengym.envs.core.grammar import Reading
 from tokengym.envs.disruption.grammar import (
     SUM_TOLERANCE,
     PredictorAnswer,
@@ -29,14 +30,14 @@ _SURE_WORDS = re.compile(
 
 def read_free_answer(
     text: str, targets: tuple[Target, ...], *, complete: bool = True
-) -> PredictorAnswer | None:
+) -> Reading[PredictorAnswer]:
     """Read a predictor's reply in the form of `read_answer`, or else as JSON or plain words.
 
     Returns:
-        the answer; `None` if it is in doubt, or was cut off.
+        the answer; nothing if it is in doubt, or was cut off before its end.
     """
     answer = read_answer(text, targets, complete=complete)
-    if answer is not None or not complete:
+    if answer.value is not None or not complete:
         return answer
     fields, said = _object_in(text)
     claims = [str(one) for name in _CLAIMS for one in _listed(fields.get(name))]
@@ -44,9 +45,10 @@ def read_free_answer(
     found = [_in_fields(fields, t) if fields else _in_words(text.lower(), t) for t in targets]
     known = [one for one in found if one is not None]
     if len(known) < len(targets):
-        return None
+        return answer
     labels, reports = zip(*known, strict=True)
-    return PredictorAnswer(labels, reports, read_claims("\n".join([said, *lines]), targets))
+    claimed = read_claims("\n".join([said, *lines]), targets)
+    return Reading(PredictorAnswer(labels, reports, claimed))
 
 
 def _object_in(text: str) -> tuple[dict[str, Any], str]:

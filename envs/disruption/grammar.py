@@ -13,12 +13,17 @@ from typing import Any, NamedTuple
 from tokengym.envs.core.grammar import (
     IS,
     NEXT,
+    SEVERAL,
     SHARE,
     SHORT,
     Grammar,
+    Reading,
+    complaint,
+    normalised,
     remembered,
     share,
     statements,
+    undecorated,
 )
 from tokengym.envs.disruption.claims import Claim, Fact, Quote, Unreadable
 from tokengym.envs.disruption.evidence import FEATURES
@@ -39,6 +44,17 @@ _CLAIM = (
 _UNREADABLE = re.compile(r"(?:CLAIM|QUOTE)\b[ \t:]*+", re.IGNORECASE)
 _OPERATORS = {"≥": ">=", "≤": "<=", "==": "="}
 _LONGEST_CLAIM = 200
+
+
+def answer_in_words(targets: Sequence[Target]) -> str:
+    """Describe the two lines every answer must have, for complaints."""
+    words = " and ".join(either(LABELS[target]) for target in targets)
+    return f'a line "LABEL" with {words}, and a line "P" with the probabilities in that order'
+
+
+def either(words: Sequence[str]) -> str:
+    """Write a choice of words: `a, b or c`."""
+    return f"{', '.join(words[:-1])} or {words[-1]}"
 
 
 class PredictorAnswer(NamedTuple):
@@ -83,32 +99,35 @@ class Argument(NamedTuple):
 
 def read_answer(
     text: str, targets: tuple[Target, ...], *, complete: bool = True
-) -> PredictorAnswer | None:
-    """Read a predictor's reply; `None` if it is malformed or was cut off.
+) -> Reading[PredictorAnswer]:
+    """Read a predictor's reply.
 
     Args:
         text: the reply.
         targets: the targets asked for; each has one label and three probabilities.
-        complete: `False` if the reply was cut off.
+        complete: `False` if the reply was cut off: then the lines count that had ended.
     """
-    if not complete:
-        return None
-    return (_known_answer if len(text) <= SHORT else _last_answer)(text, targets)
+    return (_known_answer if len(text) <= SHORT else _last_answer)(text, targets, complete)
 
 
-def _last_answer(text: str, targets: tuple[Target, ...]) -> PredictorAnswer | None:
-    words, shares, claims = _read(text, _answers(targets), len(targets), MOST_CLAIMS)
-    if words is None or shares is None:
-        return None
-    chosen, reports = [], []
-    for k, target in enumerate(targets):
-        a, b, c = shares[3 * k : 3 * k + 3]
-        total = a + b + c
-        if min(a, b, c) < 0.0 or not abs(total - 1.0) <= SUM_TOLERANCE:
-            return None
-        reports.append((a / total, b / total, c / total))
+def _last_answer(
+    text: str, targets: tuple[Target, ...], complete: bool
+) -> Reading[PredictorAnswer]:
+    grammar = _answers(targets)
+    words, shares, claims, said = _read(text, grammar, len(targets), MOST_CLAIMS, complete)
+    chosen: list[int] = []
+    reports: list[Probabilities] = []
+    remarks = [said] if said else []
+    for k, target in enumerate(targets if words and shares else ()):
+        report, rescaled = normalised(shares[3 * k : 3 * k + 3], SUM_TOLERANCE)
+        if report is None:
+            break
+        remarks += [rescaled] if rescaled else []
+        reports.append((report[0], report[1], report[2]))
         chosen.append(LABELS[target].index(words[k].lower()))
-    return PredictorAnswer(tuple(chosen), tuple(reports), claims)
+    if len(chosen) < len(targets):
+        return Reading(None, complaint(text, answer_in_words(targets), grammar, complete=complete))
+    return Reading(PredictorAnswer(tuple(chosen), tuple(reports), claims), " ".join(remarks))
 
 
 _known_answer = remembered(_last_answer)
@@ -117,14 +136,12 @@ _known_answer = remembered(_last_answer)
 def read_argument(
     text: str, targets: tuple[Target, ...], *, complete: bool = True
 ) -> Argument | None:
-    """Read a challenger's reply; `None` if it is malformed or was cut off."""
-    if not complete:
-        return None
-    return (_known_argument if len(text) <= SHORT else _last_argument)(text, targets)
+    """Read a challenger's reply; `None` if it is malformed."""
+    return (_known_argument if len(text) <= SHORT else _last_argument)(text, targets, complete)
 
 
-def _last_argument(text: str, targets: tuple[Target, ...]) -> Argument | None:
-    words, _, claims = _read(text, _arguments(targets), 1, MOST_CHALLENGER_CLAIMS)
+def _last_argument(text: str, targets: tuple[Target, ...], complete: bool) -> Argument | None:
+    words, _, claims, _ = _read(text, _arguments(targets), 1, MOST_CHALLENGER_CLAIMS, complete)
     if words is None:
         return None
     label = words[0].lower()
@@ -136,51 +153,67 @@ _known_argument = remembered(_last_argument)
 
 def read_claims(text: str, targets: tuple[Target, ...]) -> tuple[Claim, ...]:
     """Read the claims of a predictor's reply that count, whether it is malformed or not."""
-    return _read(text, _answers(targets), len(targets), MOST_CLAIMS)[2]
+    return _read(text, _answers(targets), len(targets), MOST_CLAIMS, True).claims
 
 
-def _read(
-    text: str, grammar: Grammar, labels: int, most_claims: int
-) -> tuple[tuple[str, ...] | None, tuple[float, ...] | None, tuple[Claim, ...]]:
-    """Return the labels, the probabilities and the last claims that count, in their order.
+class _Stated(NamedTuple):
+    """What a reply states.
 
-    Labels and probabilities are `None` if their last statement is missing, unreadable, or holds
-    different ones.
+    Attributes:
+        labels: as they were written; `None` if their last statement is missing, unreadable or holds
+            different ones.
+        shares: likewise, the probabilities.
+        claims: the last claims that count, in their order.
+        said: a remark if statements differ.
+    """
+
+    labels: tuple[str, ...] | None
+    shares: tuple[float, ...] | None
+    claims: tuple[Claim, ...]
+    said: str
+
+
+def _read(text: str, grammar: Grammar, labels: int, most_claims: int, complete: bool) -> _Stated:
+    """Read a whole reply.
 
     Args:
-        text: a whole reply.
+        text: the reply.
         grammar: whose first groups are that many labels, and the next the probabilities.
         labels: labels of an answer.
         most_claims: claims that count.
+        complete: `False` if the reply was cut off.
     """
-    last: dict[str, set[tuple[Any, ...]]] = {}
+    last: dict[str, Any] = {}
     claims: list[Claim] = []
-    for line, matches in statements(grammar, text):
-        on_line: dict[str, set[tuple[Any, ...]]] = {}
+    said = ""
+    for line, _, matches in statements(grammar, text, complete=complete):
+        on_line: dict[str, Any] = {}
         for match in reversed(matches):
             *values, feature, op, value, quote = match.groups()
             if feature:
                 claims.append(Fact(feature.lower(), _OPERATORS.get(op, op), float(value)))
             elif quote is not None:
                 claims.append(Quote(quote))
-            elif values[0]:
-                on_line.setdefault("L", set()).add(tuple(map(str.lower, values[:labels])))
             else:
-                shares = tuple(map(share, values[labels::2], values[labels + 1 :: 2]))
-                on_line.setdefault("P", set()).add(shares)
-        if not matches and (begun := _UNREADABLE.match(line)):
-            claims.append(Unreadable(line[begun.end() :][:_LONGEST_CLAIM]))
-        elif not matches:
-            named = grammar.words.findall(line.upper())
-            on_line = {"L" if word == "ARGUE" else word[0]: set() for word in named}
+                kind = "L" if values[0] else "P"
+                stated: tuple[Any, ...] = tuple(
+                    map(str.lower, values[:labels] if values[0] else ())
+                )
+                if kind == "P":
+                    stated = tuple(map(share, values[labels::2], values[labels + 1 :: 2]))
+                on_line[kind] = stated if on_line.get(kind, stated) == stated else None
+        if not matches:
+            bare = undecorated(line)
+            if begun := _UNREADABLE.match(bare):
+                claims.append(Unreadable(bare[begun.end() :][:_LONGEST_CLAIM]))
+            else:
+                named = grammar.words.findall(bare.upper())
+                on_line = {"L" if word == "ARGUE" else word[0]: None for word in named}
+        if any(stated and last.get(kind, stated) != stated for kind, stated in on_line.items()):
+            said = SEVERAL
         last = on_line | last
     del claims[most_claims:]
-    words, reports = last.get("L", set()), last.get("P", set())
-    return (
-        words.pop() if len(words) == 1 else None,
-        reports.pop() if len(reports) == 1 else None,
-        tuple(reversed(claims)),
-    )
+    return _Stated(last.get("L"), last.get("P"), tuple(reversed(claims)), said)
 
 
 @cache
@@ -188,13 +221,13 @@ def _answers(targets: tuple[Target, ...]) -> Grammar:
     """Return the grammar of a label line, a probability line, or a claim."""
     words = NEXT.join(rf"({'|'.join(LABELS[target])})\b" for target in targets)
     names = [name for target in targets for name in LABELS[target]]
-    numbers = NEXT.join(rf"(?:{name}{_GAP})?+{SHARE}" for name in names)
+    numbers = NEXT.join(rf"(?:P?[(]?{name}\b[)]?{IS})?+{SHARE}" for name in names)
     lines = (
         rf"LABEL{_GAP}{words}",
         rf"P(?:robabilit(?:y|ies))?{IS}[(\[]?+{numbers}[)\]]?+",
         _CLAIM,
     )
-    return Grammar("LABEL|P|PROBABILIT(?:Y|IES)|CLAIM|QUOTE", "|".join(lines))
+    return Grammar("LABEL|P|PROBABILIT(?:Y|IES)|CLAIM|QUOTE", "|".join(lines), "LABEL")
 
 
 @cache

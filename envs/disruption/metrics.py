@@ -31,8 +31,6 @@ def debate_metrics(
     flips = [before != after for before, after in zip(first, final, strict=True)]
     given_up = sum(flip for flip, was_right in zip(flips, right, strict=True) if was_right)
     metrics = {
-        "well_formed": 1.0,
-        "form": 1.0,
         "right_first": sum(right) / count,
         "right_final": sum(map(operator.eq, final, gold)) / count,
         "brier_gain": gain,

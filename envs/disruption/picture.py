@@ -27,7 +27,7 @@ def render_episode(world: World, record: PlayedEpisode, title: str) -> Figure:
     compiled, targets = world.compile(record.task), world.targets
     said = [turn.role for turn in record.turns[: len(record.replies)]]
     played = list(zip(said, record.replies, strict=True))
-    answers = [read_answer(text, targets) for role, text in played if role == PREDICTOR]
+    answers = [read_answer(text, targets).value for role, text in played if role == PREDICTOR]
     over = record.turns[-1].done
     names = [label for target in targets for label in LABELS[target]]
     marks = {

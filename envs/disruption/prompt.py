@@ -5,7 +5,7 @@ from functools import cache
 
 from tokengym.envs.disruption.claims import MOST_QUOTED_CHARACTERS, MOST_QUOTED_WORDS
 from tokengym.envs.disruption.evidence import FEATURES, KINDS, NEXT_FEATURES, PERIODS, Evidence
-from tokengym.envs.disruption.grammar import NO_LABEL, Argument
+from tokengym.envs.disruption.grammar import NO_LABEL, Argument, either
 from tokengym.envs.disruption.labels import LABELS, Target
 from tokengym.envs.disruption.texts import Case, Writer, describe, examples, record
 from tokengym.rewards import debate
@@ -48,7 +48,7 @@ _NUMBER = "<number, two decimals>"
 
 
 def _opening(case: Case) -> str:
-    words = _spelled([_either(LABELS[target]) for target in case.targets])
+    words = _spelled([either(LABELS[target]) for target in case.targets])
     order = _spelled([word for target in case.targets for word in LABELS[target]])
     each = " for each question" if len(case.targets) > 1 else ""
     count = "two words" if len(case.targets) > 1 else "one word"
@@ -88,7 +88,7 @@ def _answer_asked(case: Case, count: str, order: str) -> list[str]:
 
 
 def _challenge(case: Case, answer: str) -> str:
-    words = _either([word for target in case.targets for word in LABELS[target]])
+    words = either([word for target in case.targets for word in LABELS[target]])
     evidence = case.evidence.noted
     worse = "further from" if case.aim == "adversary" else "nearer to"
     lines = [
@@ -272,24 +272,14 @@ def _score(case: Case) -> str:
     )
 
 
-def _either(words: Sequence[str]) -> str:
-    return f"{', '.join(words[:-1])} or {words[-1]}"
-
-
 def _spelled(words: Sequence[str]) -> str:
     return f"{', '.join(words[:-1])} and {words[-1]}" if len(words) > 1 else words[0]
-
-
-def answer_in_words(targets: Sequence[Target]) -> str:
-    """Describe the two lines every answer must have, for complaints."""
-    words = _spelled([_either(LABELS[target]) for target in targets])
-    return f'a line "LABEL" with {words}, and a line "P" with the probabilities in that order'
 
 
 def argument_in_words(targets: Sequence[Target]) -> str:
     """Describe a challenger's argument, for people who play."""
     words = [word for target in targets for word in LABELS[target]]
-    return f'a line "ARGUE" with {_either([*words, NO_LABEL])}, and up to two claims'
+    return f'a line "ARGUE" with {either([*words, NO_LABEL])}, and up to two claims'
 
 
 @cache

@@ -41,8 +41,8 @@ def costs_of(argument: Argument, evidence: Evidence) -> dict[str, float]:
 
 
 def scores_of(
-    first: PredictorAnswer,
-    final: PredictorAnswer,
+    first: PredictorAnswer | None,
+    final: PredictorAnswer | None,
     verdicts: Sequence[Probabilities],
     truths: Sequence[Probabilities],
     true: int,
@@ -52,8 +52,10 @@ def scores_of(
     """Score both answers and the judge's verdict.
 
     Args:
-        first: the answer before the challenge.
-        final: the answer after it.
+        first: the answer before the challenge; `None` if it was malformed, which counts as a false
+            report with certainty and a label that contradicts it.
+        final: the answer after it; a malformed one earns the least of every further term, and of
+            `ORIGINAL` the least of all.
         verdicts: the judge's probabilities for each target.
         truths: what the reports on each target are scored against.
         true: how many of the final claims the judge heard.
@@ -63,12 +65,19 @@ def scores_of(
     share = 1.0 / len(truths)
     before = after = judged = right = begun = ended = 0.0
     for k, truth in enumerate(truths):
-        before += debate.half_brier(first.reports[k], truth) * share
-        after += debate.half_brier(final.reports[k], truth) * share
-        judged += debate.half_brier(verdicts[k], truth) * share
-        right += debate.correctness(final.labels[k], truth) * share
-        begun += debate.contradiction(first.labels[k], first.reports[k]) * share
-        ended += debate.contradiction(final.labels[k], final.reports[k]) * share
+        lost, contradicted = _loss_of(first, k, truth)
+        before, begun = before + lost * share, begun + contradicted * share
+        lost, contradicted = _loss_of(final, k, truth)
+        after, ended = after + lost * share, ended + contradicted * share
+        if final is not None:
+            judged += debate.half_brier(verdicts[k], truth) * share
+            right += debate.correctness(final.labels[k], truth) * share
+    if final is None:
+        least = {name: term.low for name, term in debate.REWARDS[reward].items() if name != "form"}
+        if reward == "proper":
+            least["calibration"] = debate.calibration(before, after)
+            least["consistency"] = debate.consistency(begun, ended)
+        return AnswerScores(before, after, least)
     if reward == "original":
         joint = math.prod(truth[k] for truth, k in zip(truths, final.labels, strict=True))
         validity = true / (true + false) if true else 0.0
@@ -82,3 +91,11 @@ def scores_of(
         "false_claims": debate.false_claims(false),
     }
     return AnswerScores(before, after, terms)
+
+
+def _loss_of(answer: PredictorAnswer | None, k: int, truth: Probabilities) -> tuple[float, float]:
+    """Return the half-Brier of an answer on a target, and how far its label contradicts it."""
+    if answer is None:
+        return 1.0, 1.0
+    report = answer.reports[k]
+    return debate.half_brier(report, truth), debate.contradiction(answer.labels[k], report)

@@ -9,7 +9,7 @@ import numpy as np
 
 from tokengym.envs.core.errors import DataError, OptionError, require_one_of
 from tokengym.envs.core.form import ReplyForm, nearness
-from tokengym.envs.core.grammar import complaint
+from tokengym.envs.core.grammar import Reading
 from tokengym.envs.core.label_noise import outcomes_of_label
 from tokengym.envs.core.optimum import Optimum
 from tokengym.envs.core.seeding import SPLITS, generator
@@ -34,7 +34,13 @@ from tokengym.envs.disruption.evidence import (
 )
 from tokengym.envs.disruption.fitted_judge import fitted_judge
 from tokengym.envs.disruption.generator import draw_challenger, draw_evidence, draw_outcome
-from tokengym.envs.disruption.grammar import Argument, PredictorAnswer, read_answer, read_argument
+from tokengym.envs.disruption.grammar import (
+    Argument,
+    PredictorAnswer,
+    answer_in_words,
+    read_answer,
+    read_argument,
+)
 from tokengym.envs.disruption.judge import LITERATURE
 from tokengym.envs.disruption.labels import LABELS, Target
 from tokengym.envs.disruption.literature import Probabilities, posterior
@@ -46,10 +52,11 @@ from tokengym.envs.disruption.metrics import (
 )
 from tokengym.envs.disruption.oracle import best_expected
 from tokengym.envs.disruption.paper import Paper
-from tokengym.envs.disruption.prompt import answer_forms, answer_in_words, argument_in_words
+from tokengym.envs.disruption.prompt import answer_forms, argument_in_words
 from tokengym.envs.disruption.scores import AnswerScores, costs_of, scores_of
 from tokengym.rewards import debate
 from tokengym.rewards.bounds import GRID, Range
+from tokengym.rewards.form import FORM_SHARE, FormAccount
 
 PREDICTOR = "predictor"
 CHALLENGER = "challenger"
@@ -66,6 +73,8 @@ TARGETS: Mapping[str, tuple[Target, ...]] = {
     "novelty": ("novelty",),
     "both": ("disruption", "novelty"),
 }
+_NOTHING_READ = "(nothing that could be read)"
+"""What a challenger is shown of a malformed answer."""
 _SHIFT, _SPAN = 2.0, 4.0
 """What the option `bounded` adds to a return and divides it by: no rounding leaves [0, 1]."""
 
@@ -101,15 +110,15 @@ class DisruptionWorld(World[CompiledDebate]):
         Predictor, in [-1.8, 1.9375]: correctness (0.5 or -0.5, the final label) + calibration (up
         to 1.25, both reports by their Brier scores) + consistency (down to -0.5, for labels that
         contradict their reports) + reasoning (-0.375 to 0.1875, what the final claims improve on a
-        frozen judge's prior) + false_claims (-0.125 each); see `rewards.debate`. A malformed answer
-        ends the episode below all others: at the low ends of these terms, less a form of 0.0025 to
-        0.05 by how far it is from the form. Challenger, in [-1.05, 0.25]: a quarter of the change
-        it brought about in the predictor's half-Brier, less 0.25 for each claim that is false by
+        frozen judge's prior) + false_claims (-0.125 each); see `rewards.debate`. A malformed first
+        answer counts as the worst report, a malformed final one earns the low ends of what it
+        decides; each costs form, up to 0.025 by how far it is from the form. Challenger, in
+        [-1.05, 0.25]: a quarter of the change it brought about in the predictor's half-Brier, less 0.25 for each claim that is false by
         what it was shown, and less 0.005 to 0.05 for a malformed argument; where it has notes
         less 0.25 if it states no count of them.
 
     Episode end:
-        With the predictor's second answer, its first one if `single_turn`, or a malformed one.
+        With the predictor's second answer, or its first one if `single_turn`.
 
     Args:
         spec: the world's declaration.
@@ -124,7 +133,7 @@ class DisruptionWorld(World[CompiledDebate]):
         reward: `proper`, as above, or `original`: R_correctness (1 if all final labels are right,
             else -1) + R_reasoning (0 to 0.3, the true share of claims that tell the judge anything,
             times what it makes of them) + R_adaptation (0 to 0.2, both reports by Brier scores), in
-            [-1, 1.5]; -1 for a malformed answer.
+            [-1, 1.5]; -1 for a malformed final answer.
         bounded: rescale the predictor's total R to (R + 2) / 4, in [0, 1].
         data: papers to play, from JSON lines or folders of `tokengym data papers` with its splits.
             Without the target's label they are left out; the judge is fitted to those of train,
@@ -195,8 +204,10 @@ class DisruptionWorld(World[CompiledDebate]):
         self.bounded = bounded
         self._papers = None if data is None else load_papers(data)
         self.data_report = self._papers and self._papers.report
-        self.read_answer: Callable[..., PredictorAnswer | None] = read_answer
+        self.read_answer: Callable[..., Reading[PredictorAnswer]] = read_answer
         self._first: PredictorAnswer | None = None
+        self._first_read, self._first_said = True, ""
+        self._account = FormAccount(1)
         self._argument: Argument | None = None
         self._challenge_costs: Mapping[str, float] = {}
 
@@ -207,7 +218,7 @@ class DisruptionWorld(World[CompiledDebate]):
 
     @property
     def first_answer(self) -> PredictorAnswer | None:
-        """The predictor's answer before the challenge, or `None`."""
+        """The predictor's answer before the challenge, of thirds if malformed; or `None`."""
         return self._first
 
     @property
@@ -317,94 +328,100 @@ class DisruptionWorld(World[CompiledDebate]):
 
     def _begin(self, task: Task) -> Turn:
         self._first = self._argument = None
+        self._first_read, self._first_said = True, ""
+        self._account = FormAccount(self.turn_limit)
         return Turn(PREDICTOR, self.compiled.opening)
 
     def _respond(self, text: str, complete: bool) -> Turn:
         if self._first is not None and self._argument is None:
             return self._hand_on(text, complete)
-        compiled = self.compiled
-        answer = self.read_answer(text, self.targets, complete=complete)
+        answer, said = self.read_answer(text, self.targets, complete=complete)
+        form = 1.0
         if answer is None:
-            return self._refuse(text, complete)
-        if self._first is None:
-            self._first = answer
-            if not self.single_turn:
-                before, after = compiled.challenge
-                prompt = f"{before}{answer.write(self.targets)}{after}"
-                return Turn(CHALLENGER, prompt, metrics={"well_formed": 1.0, "form": 1.0})
-        return self._settle(compiled, self._first, answer)
+            form = max(nearness(text, *lines) for lines in answer_forms(self.targets))
+            self._account.note_malformed(form)
+        elif not complete:
+            self._account.note_cut()
+            form = 0.0
+        in_form = {"well_formed": float(answer is not None), "form": form}
+        if self._first is None and not self.single_turn:
+            return self._ask(answer, said, in_form)
+        return self._settle(answer, said, in_form)
+
+    def _ask(self, answer: PredictorAnswer | None, said: str, in_form: dict[str, float]) -> Turn:
+        """Show the first answer to the challenger; a malformed one is scored as the worst."""
+        self._first, self._first_said = answer or _unread(self.targets), said
+        self._first_read = answer is not None
+        before, after = self.compiled.challenge
+        shown = answer.write(self.targets) if answer else _NOTHING_READ
+        return Turn(CHALLENGER, f"{before}{shown}{after}", metrics=in_form)
 
     def _hand_on(self, text: str, complete: bool) -> Turn:
         """Check the challenger's argument and pass it to the predictor."""
         lost = 0.0
         argument = read_argument(text, self.targets, complete=complete)
-        form = 1.0
+        form = float(complete)
         if argument is None:
             words = (word for target in self.targets for word in LABELS[target])
             form = max(nearness(text, f"ARGUE {word}") for word in words)
+        if argument is None or not complete:
             lost = debate.challenger_form(form)
         in_form = {"well_formed": float(argument is not None), "form": form}
         self._argument = argument = argument or Argument(None, ())
         self._challenge_costs = {"form": lost, **costs_of(argument, self.compiled.evidence)}
         said = WRITERS[self.prompt].rejoinder(self.compiled.case, argument)
+        if self._first_said:
+            said = f"{self._first_said}\n{said}"
         return Turn(PREDICTOR, said, metrics=in_form)
 
-    def _refuse(self, text: str, complete: bool) -> Turn:
-        """End the episode on a malformed answer."""
-        near = max(nearness(text, *form) for form in answer_forms(self.targets))
-        answered = 0 if self._first is None else 1
-        feedback = complaint(text, answer_in_words(self.targets), complete=complete)
-        least = {name: term.low for name, term in debate.REWARDS[self.reward].items()}
-        form = debate.malformed_form(answered, near, self.turn_limit) if "form" in least else 0.0
-        terms = self._terms({**least, "form": form}, 0.0)
-        compiled = self.compiled
-        classes = classification_metrics(self.targets, compiled.gold, None, compiled.windows)
-        metrics = {"well_formed": 0.0, "form": near, **classes}
-        if compiled.known:
-            metrics |= self._expected(terms)
-        return self._end(PREDICTOR, feedback, terms, StopReason.MALFORMED, metrics)
-
     def _settle(
-        self, compiled: CompiledDebate, first: PredictorAnswer, final: PredictorAnswer
+        self, final: PredictorAnswer | None, said: str, in_form: Mapping[str, float]
     ) -> Turn:
-        """Pay both roles for a complete debate."""
+        """Pay both roles for a debate; a malformed final answer earns the least of its terms."""
+        compiled, first = self.compiled, final if self.single_turn else self._first
+        first = first if self.single_turn or self._first_read else None
         known = compiled.evidence.known
         heard = self._argument.claims if self._argument is not None else ()
         granted = [claim for claim in heard if claim.holds(known)]
-        claims, false = compiled.judge.verify(final.claims, compiled.evidence, granted)
+        stated = final.claims if final else ()
+        claims, false = compiled.judge.verify(stated, compiled.evidence, granted)
         if self.reward == "original":
             claims = tuple(compiled.judge.evidence_among(claims, self.targets))
         verdicts = [compiled.judge.believe(claims, target) for target in self.targets]
         change = debate.misleading if compiled.case.aim == "adversary" else debate.helping
+        form = self._account.form - FORM_SHARE if self.reward == "proper" else 0.0
 
         def scored(truths: Sequence[Probabilities]) -> AnswerScores:
             return scores_of(first, final, verdicts, truths, len(claims), false, self.reward)
 
+        def paid(scores: AnswerScores) -> dict[str, dict[str, float]]:
+            # A challenger has moved nothing where there are not two reports.
+            changed = change(scores.before, scores.after) if first and final else 0.0
+            return self._terms({**scores.terms, "form": form}, changed)
+
         scores = scored(compiled.truths)
-        validity = 1.0 - false / len(final.claims) if final.claims else 0.0
-        gain = scores.before - scores.after
-        metrics = {
-            **debate_metrics(compiled.gold, first.labels, final.labels, gain, validity),
-            **classification_metrics(self.targets, compiled.gold, final.labels, compiled.windows),
-            "half_brier": scores.after,
-        }
-        if len(self.targets) == 1:
-            metrics["confidence"] = final.reports[0][final.labels[0]]
-        if self._argument is not None:
-            flipped = first.labels != final.labels
-            kind = compiled.evidence.kind
-            lies = len(heard) - len(granted)
-            metrics |= challenge_metrics(flipped, gain, len(heard), lies, kind)
-            labels = compiled.gold, first.labels, final.labels
-            metrics |= response_metrics(self._argument.label, self.targets, *labels)
+        labels = final.labels if final else None
+        classes = classification_metrics(self.targets, compiled.gold, labels, compiled.windows)
+        metrics = {**in_form, **classes}
+        if final is not None:
+            metrics["half_brier"] = scores.after
+            if len(self.targets) == 1:
+                metrics["confidence"] = final.reports[0][final.labels[0]]
+        if first is not None and final is not None:
+            validity = 1.0 - false / len(final.claims) if final.claims else 0.0
+            gain, gold = scores.before - scores.after, compiled.gold
+            metrics |= debate_metrics(gold, first.labels, final.labels, gain, validity)
+            if self._argument is not None:
+                flipped, lies = first.labels != final.labels, len(heard) - len(granted)
+                kind = compiled.evidence.kind
+                metrics |= challenge_metrics(flipped, gain, len(heard), lies, kind)
+                answers = gold, first.labels, final.labels
+                metrics |= response_metrics(self._argument.label, self.targets, *answers)
         if compiled.known:
             certain = compiled.truths == compiled.posteriors
-            mean = scores if certain else scored(compiled.posteriors)
-            changed = change(mean.before, mean.after)
-            metrics |= self._expected(self._terms({**mean.terms, "form": 0.0}, changed))
-        changed = change(scores.before, scores.after)
-        terms = self._terms({**scores.terms, "form": 0.0}, changed)
-        return self._end(PREDICTOR, "", terms, StopReason.COMPLETED, metrics)
+            metrics |= self._expected(paid(scores if certain else scored(compiled.posteriors)))
+        reason = StopReason.COMPLETED if final else StopReason.MALFORMED
+        return self._end(PREDICTOR, said, paid(scores), reason, metrics)
 
     def _expected(self, terms: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
         """Return the metrics of both roles' expected returns; a challenger not asked earns 0."""
@@ -424,3 +441,9 @@ class DisruptionWorld(World[CompiledDebate]):
         if self._argument is not None:
             terms[CHALLENGER] = {"change": change, **self._challenge_costs}
         return terms
+
+
+def _unread(targets: Sequence[Target]) -> PredictorAnswer:
+    """Return what stands for a malformed answer before a challenger: nothing is known."""
+    third = 1.0 / 3.0
+    return PredictorAnswer((2,) * len(targets), ((third, third, third),) * len(targets), ())

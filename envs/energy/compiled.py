@@ -32,13 +32,15 @@ class CompiledEnergyTask:
     plan: tuple[Commands, ...]
     values: CostToGo | None
 
-    def cost_of_malformed(self, form: float) -> float:
-        """Return the cost of one malformed reply in an optimal episode, in money.
+    def cost_of_form(self, well_formed: float, form: float) -> float:
+        """Return the cost of a malformed reply, or of one cut off, in an optimal episode, in money.
 
         Args:
+            well_formed: 1 if it was cut off after a command, else 0.
             form: what the reply earns of a well-formed one's form, in [0, 0.9].
         """
-        lost = (1.0 - FORM_SHARE * form) / self.plant.steps
+        kept = (1.0 - FORM_SHARE) * well_formed + FORM_SHARE * form
+        lost = (1.0 - kept) / self.plant.steps
         # By how much a unit of the score raises the value of a safe episode.
         slope = (1.0 - FLOOR) * (affine_score(1.0) - affine_score(0.0))
         return lost * self.scale / slope

@@ -7,10 +7,9 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
-from tokengym.envs.core.grammar import complaint
 from tokengym.envs.core.seeding import generator
 from tokengym.envs.core.templates import templates
-from tokengym.envs.energy.grammar import expected, write_commands
+from tokengym.envs.energy.grammar import write_commands
 from tokengym.envs.energy.microgrid import LOST_LOAD, Microgrid
 from tokengym.envs.energy.plants import Plant
 from tokengym.envs.energy.site import OffGridSite
@@ -61,10 +60,6 @@ class EnergyPrompt:
         for device, hours in zip(self.plant.devices, seen.running, strict=False):
             text = text.replace(f"<{device}>", f"{device} {self._runs[hours]}")
         return text
-
-    def malformed(self, text: str, *, complete: bool) -> str:
-        """Return the complaint about a reply without a command; it shows no example."""
-        return complaint(text, expected(self.plant.devices), complete=complete) + "\n"
 
     def deviation(self, commands: Commands, done: Commands) -> str:
         """Return the text on commands that physics clipped noticeably; empty if it did not."""

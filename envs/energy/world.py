@@ -334,14 +334,17 @@ class EnergyWorld(World[CompiledEnergyTask]):
     def _respond(self, text: str, complete: bool) -> Turn:
         compiled = self.compiled
         plant, prompt, step = compiled.plant, compiled.prompt, self._step
-        commands = read_commands(text, plant.devices, complete=complete)
-        feedback, well_formed, form = "", 1.0, 1.0
+        now = prompt.labels[step]
+        commands, said = read_commands(text, plant.devices, now=now, complete=complete)
+        feedback, well_formed, form = f"{said}\n" if said else "", 1.0, 1.0
         if commands is None:
-            feedback = prompt.malformed(text, complete=complete)
             near = nearness(text, *forms(plant.devices))
             self._account.note_malformed(near)
             commands = (0.0,) * len(plant.devices)
             well_formed, form = 0.0, form_of(near)
+        elif not complete:
+            self._account.note_cut()
+            form = 0.0
         outcome = plant.advance(step, self._state, commands)
         if outcome.done != commands:
             feedback += prompt.deviation(commands, outcome.done)
@@ -355,8 +358,8 @@ class EnergyWorld(World[CompiledEnergyTask]):
         }
         if compiled.values is not None:
             metrics["credit"] = compiled.values.credit(step, self._state, outcome)
-            if not well_formed:
-                metrics["credit"] -= compiled.cost_of_malformed(form)
+            if form < 1.0:
+                metrics["credit"] -= compiled.cost_of_form(well_formed, form)
             self._credit += metrics["credit"]
         self._outcomes += (outcome,)
         self._state = outcome.state

@@ -7,10 +7,9 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from tokengym.envs.core.form import ReplyForm, nearness
-from tokengym.envs.core.grammar import complaint
 from tokengym.envs.core.optimum import Optimum
 from tokengym.envs.core.task import Task
-from tokengym.envs.core.tools import Call, Tool, check_tools, read_call
+from tokengym.envs.core.tools import Call, Tool, call_reading, check_tools
 from tokengym.envs.core.turn import StopReason, Turn, expected_return
 from tokengym.envs.forecasting.desk.archive import ANSWER_SHARE, BASE, PURSE, State, opened
 from tokengym.envs.forecasting.desk.compiled import SLIP, SLIP_COST, CompiledDesk
@@ -151,22 +150,27 @@ class DeskWorld(ForecastWorld):
         return Turn(ROLE, self.desk.opening)
 
     def _respond(self, text: str, complete: bool) -> Turn:
-        call = read_call(text, self.tools) if complete else None
+        call, said = call_reading(text, self.tools, _FORM, complete=complete)
         before = self._value_left(self._state, self._used)
         self._used += 1
         if call is None:
-            step = self._slip(text, complete)
+            step = self._slip(text, said)
         elif call.name == "answer":
             step = self._answer(call)
         else:
             step = self._open(call)
         metrics = {**step.metrics, "credit": step.choice - before}
+        if call is not None and not complete:
+            self._account.note_cut()
+            metrics["form"] = 0.0
+            metrics["credit"] -= FORM_SHARE / self.desk.turns
         if step.luck is not None:
             metrics["note_luck"] = step.luck
         if step.over or self._used == self.desk.turns:
             return self._close(step, metrics)
         rewards, rounded = self._pay({ROLE: step.terms}, final=False)
-        text = f"{step.text} You have {self._points:.2f} points."
+        remark = f"{said} " if call is not None and said else ""
+        text = f"{remark}{step.text} You have {self._points:.2f} points."
         return Turn(ROLE, text, rewards, rounded, metrics=metrics)
 
     def _value_left(self, state: State, used: int) -> float:
@@ -179,16 +183,14 @@ class DeskWorld(ForecastWorld):
         self._spent += cost
         return {"price": -cost}
 
-    def _slip(self, text: str, complete: bool) -> _Step:
+    def _slip(self, text: str, said: str) -> _Step:
         near = nearness(text, *_FORMS)
         self._account.note_malformed(near)
         terms = self._charge(SLIP, SLIP_COST)
         lost = FORM_SHARE * (1.0 - form_of(near)) / self.desk.turns
         left = self._value_left(self._state, self._used)
         metrics = {"well_formed": 0.0, "form": near}
-        return _Step(
-            f"{complaint(text, _FORM, complete=complete)}.", terms, metrics, left - SLIP_COST - lost
-        )
+        return _Step(f"{said}.", terms, metrics, left - SLIP_COST - lost)
 
     def _open(self, call: Call) -> _Step:
         note = call.arguments["note"] - 1

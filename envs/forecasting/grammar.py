@@ -1,8 +1,8 @@
 """Reading a forecast: the last line that begins with `Probability` or `Probabilities` counts.
 
 Accepted numbers are `0.137`, `.5`, `1`, `1e-3` and `13.7%`; of a yes/no question `~0.5` and `1/2`
-too, and `(yes)` after the word. A last line without a number, or with one outside [0, 1], is not
-passed over for an earlier one.
+too, and `(yes)` or `of yes` after the word. A last line without a number, or with one outside
+[0, 1], is not passed over for an earlier one. Several probabilities are divided by their sum.
 """
 
 from functools import lru_cache
@@ -14,8 +14,10 @@ from tokengym.envs.core.grammar import (
     SHARE,
     SHORT,
     Grammar,
+    Reading,
     complaint,
-    last_match,
+    last_command,
+    normalised,
     remembered,
     share,
 )
@@ -27,46 +29,46 @@ LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 _WORDS = "probability|probabilities"
 _GAP = r"[ \t]*+"
 _FRACTION = rf"(\d{{1,4}}+){_GAP}/{_GAP}([1-9]\d{{0,3}}+)(?!\d|\.\d)"
-_PROBABILITY = Grammar(
-    _WORDS, rf"probability(?:{_GAP}\(yes\))?+{IS}[~\u2248]?+{_GAP}(?:{_FRACTION}|{SHARE})"
-)
+_OF = rf"{_GAP}(?:\({{0}}\)|of {{0}}|that (?:the answer|it) is {{0}})"
 _SUM_TOLERANCE = 0.02
 """Three decimals of up to 26 outcomes sum to 1 within 26 · 0.0005 = 0.013."""
 
 
-def read_forecast(text: str, options: int, *, complete: bool = True) -> Forecast | str:
-    """Return the forecast of a reply, or one line that says why it is malformed.
+def read_forecast(
+    text: str, options: int, *, negated: bool = False, complete: bool = True
+) -> Reading[Forecast]:
+    """Return the forecast of a reply.
 
     Args:
         text: a whole reply, of any content.
         options: number of outcomes of the question; 0 means yes/no.
-        complete: `False` if the reply was cut off; it then states nothing.
+        negated: whether the probability of no is asked for.
+        complete: `False` if the reply was cut off.
     """
-    if not complete:
-        return complaint(text, describe_form(options), complete=False)
-    return (_known if len(text) <= SHORT else _read)(text, options)
+    return (_known if len(text) <= SHORT else _read)(text, options, negated, complete)
 
 
-def _read(text: str, options: int) -> Forecast | str:
-    match = last_match(_grammar(options), text)
+def _read(text: str, options: int, negated: bool, complete: bool) -> Reading[Forecast]:
+    grammar = _grammar(options, negated)
+    match, several = last_command(grammar, text, complete=complete)
     if match is None:
-        return complaint(text, describe_form(options))
+        return Reading(None, complaint(text, describe_form(options), grammar, complete=complete))
     cells = match.groups()
-    if not options:
+    if options:
+        forecast, rescaled = normalised(list(map(share, cells[::2], cells[1::2])), _SUM_TOLERANCE)
+        if forecast is not None:
+            return Reading(forecast, " ".join(filter(None, (several, rescaled))))
+        wrong = " and sum to 1"
+    else:
         above, below, stated, percent = cells
         value = int(above) / int(below) if above else share(stated, percent)
         if 0.0 <= value <= 1.0:
-            return (1.0 - value, value)
+            return Reading((1.0 - value, value), several)
         wrong = f", {f'{above}/{below}' if above else stated + percent} is none"
-    else:
-        values = list(map(share, cells[::2], cells[1::2]))
-        total = sum(values)
-        if 0.0 <= min(values) <= max(values) <= 1.0 and abs(total - 1.0) <= _SUM_TOLERANCE:
-            return tuple(value / total for value in values)
-        wrong = f" and sum to 1, these sum to {total:.4g}"
-    return (
+    return Reading(
+        None,
         f"Malformed reply: probabilities lie between 0 and 1{wrong}. "
-        f"Expected: {describe_form(options)}"
+        f"Expected: {describe_form(options)}",
     )
 
 
@@ -113,9 +115,10 @@ def write_forecast(forecast: Forecast, options: int, *, decimals: int = 3) -> st
 
 
 @lru_cache
-def _grammar(options: int) -> Grammar:
+def _grammar(options: int, negated: bool) -> Grammar:
     """Return the grammar of an answer: for each outcome a number, maybe with a percent sign."""
     if not options:
-        return _PROBABILITY
+        of = _OF.format("no" if negated else "yes")
+        return Grammar(_WORDS, rf"probability(?:{of})?+{IS}(?:{_FRACTION}|{SHARE})", "probability")
     cells = NEXT.join(rf"{name}{IS}{SHARE}" for name in LETTERS[:options])
     return Grammar(_WORDS, rf"probabilities{IS}[(\[]?+{cells}[)\]]?+")

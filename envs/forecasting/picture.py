@@ -56,12 +56,12 @@ def _outcomes(world: ForecastWorld, record: PlayedEpisode) -> Iterator[_Line]:
             if number >= len(record.replies):
                 yield _Line(name)
                 continue
-            odds, said = question.predictive, read_forecast(record.replies[number], options)
+            odds, said = question.predictive, read_forecast(record.replies[number], options).value
             yield _Line(
                 name,
                 None if odds is None else odds[outcome],
                 turn.weights[outcome],
-                None if isinstance(said, str) else said[outcome],
+                None if said is None else said[outcome],
             )
 
 

@@ -259,19 +259,19 @@ class ForecastWorld(World[CompiledTask]):
     def _respond(self, text: str, complete: bool) -> Turn:
         turns = self.compiled
         turn = turns[self._turn]
-        forecast = read_forecast(text, turn.question.options, complete=complete)
+        options, negated = turn.question.options, turn.question.negated
+        forecast, feedback = read_forecast(text, options, negated=negated, complete=complete)
         share = 1.0 / len(turns)
-        if isinstance(forecast, str):
-            feedback = forecast
+        if forecast is None:
             value = expected = 0.0
             near = nearness_of_forecast(text, turn.question.options)
             form = form_of(near)
             metrics = {"well_formed": 0.0, "form": near, **turn.reference}
         else:
-            feedback, form = "", 1.0
+            form = float(complete)
             value = turn.rule(forecast, turn.weights)
             expected = turn.rule(forecast, turn.question.predictive or turn.weights)
-            metrics = self._measure(forecast, turn, value, expected)
+            metrics = self._measure(forecast, turn, value, expected) | {"form": form}
             if turn.question.event is not None:
                 self._stated += ((turn.question, forecast[-1]),)
         weight = (1.0 - FORM_SHARE) * share
@@ -296,7 +296,7 @@ class ForecastWorld(World[CompiledTask]):
             rewards, rounded = self._pay({ROLE: terms}, final=False)
             following = f"{feedback}\n{news}" if feedback else news
             return Turn(ROLE, following, rewards, rounded, metrics=metrics)
-        reason = StopReason.MALFORMED if feedback else StopReason.COMPLETED
+        reason = StopReason.MALFORMED if forecast is None else StopReason.COMPLETED
         if turn.question.predictive is not None:
             metrics[_EXPECTED] = self._expected
         if self._stated:

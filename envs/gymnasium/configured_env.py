@@ -12,6 +12,7 @@ from gymnasium.spaces import Space
 
 from tokengym.envs.core.episode import TextEpisode
 from tokengym.envs.core.errors import EpisodeStateError, OptionError, RoleError, require_one_of
+from tokengym.envs.core.grammar import ended_lines
 from tokengym.envs.core.play import Policy
 from tokengym.envs.core.rendering import can_draw, picture, require_picture
 from tokengym.envs.core.seeding import SPLITS
@@ -200,6 +201,6 @@ class ConfiguredEnv(ABC):
         if self._episode is None:
             raise EpisodeStateError("there is no episode to show; call reset()")
         replies = [each.reply for each in self._episode.exchanges if each.reply is not None]
-        # A reply that was cut off can read like a whole one.
-        said = [reply.text if reply.complete else "" for reply in replies]
+        # The last line of a reply that was cut off can read like a whole one.
+        said = [reply.text if reply.complete else ended_lines(reply.text) for reply in replies]
         return picture(self.world, self._episode.task, said, finish=self._episode.done)

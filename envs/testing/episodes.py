@@ -89,13 +89,16 @@ def malformed_replies_earn_no_more_than_well_formed_ones(subject: Subject) -> No
 
 
 @law()
-def cut_off_replies_are_malformed(subject: Subject) -> None:
-    """A reply that was cut off counts as malformed, however good it was."""
+def replies_cut_before_their_end_are_malformed(subject: Subject) -> None:
+    """A reply cut before its statement is complete is malformed.
+
+    The last line of a reply that was cut off is no statement: nobody knows how it was to end. Here
+    it is the only one.
+    """
     name = "oracle" if "oracle" in subject.policies else "random"
     for task in subject.tasks("train", 2)[-1:]:
-        record = play(
-            subject.make(), task, subject.policies[name], seed=subject.key(), complete=False
-        )
+        policy = _cut(subject.policies[name])
+        record = play(subject.make(), task, policy, seed=subject.key(), complete=False)
         in_form = any(_well_formed(record, subject.spec.roles[0]))
         require(not in_form, "it is reported as well-formed", task)
         _require_less(subject, record, _earned_in_form(subject, task), f"{name!r} cut off")
@@ -164,6 +167,15 @@ def _well_formed(record: PlayedEpisode, role: str) -> list[bool]:
 
 def _fixed(reply: str) -> Policy:
     return lambda world, turn, rng: reply
+
+
+def _cut(policy: Policy) -> Policy:
+    """Return a policy whose replies have one line, which has not ended."""
+
+    def reply(world: World, turn: Turn, rng: np.random.Generator) -> str:
+        return policy(world, turn, rng).partition("\n")[0]
+
+    return reply
 
 
 def _with_nonsense(policy: Policy) -> Policy:

@@ -2,24 +2,38 @@
 
 import re
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import NamedTuple
 
 from tokengym.envs.core.form import nearness
-from tokengym.envs.core.grammar import IS, SHORT, Grammar, last_match, remembered, statements
+from tokengym.envs.core.grammar import (
+    IS,
+    SEVERAL,
+    SHORT,
+    Grammar,
+    Reading,
+    complaint,
+    last_command,
+    remembered,
+    statements,
+)
 from tokengym.envs.warehouse.layout import slot_name
 
 _GAP = r"[ \t]*+"
 _ORDER = r"O\d{1,4}+(?!\d)"
 _NEXT_ORDER = rf"{_GAP}[,;&+]?+{_GAP}(?:and\b{_GAP})?+"
-_SLOT = r"A\d{1,3}+-\d{1,3}+(?!\d)"
+_SLOT = r"(?:\d{1,2}+@)?+A\d{1,3}+-\d{1,3}+(?!\d)"
+_NUMBERED = rf"(?:{_GAP}#?\d{{1,2}}+(?={_GAP}[:.)]))?+"
+"""A trip's number in a plan."""
 _NEXT_SLOT = rf"{_GAP}(?:[,;]|->|>|\u2192)?+{_GAP}(?:(?:and|then)\b{_GAP})?+"
 _UNIT = r"(?:[ \t]++(?:time[ \t]++)?+units?\b)?+"
 _PICK = Grammar(
     "TRIP|WAIT|DONE",
-    rf"TRIP{IS}({_ORDER}(?:{_NEXT_ORDER}{_ORDER}){{0,63}}+)"
-    rf"(?:{_GAP}:{_GAP}({_SLOT}(?:{_NEXT_SLOT}{_SLOT}){{0,63}}+))?+"
+    rf"TRIP{_NUMBERED}{IS}[(\[]?+{_GAP}({_ORDER}(?:{_NEXT_ORDER}{_ORDER}){{0,63}}+){_GAP}[)\]]?+"
+    rf"(?:{_GAP}(?:[:|]|via\b|(?=[(\[])){_GAP}[(\[]?+{_GAP}"
+    rf"({_SLOT}(?:{_NEXT_SLOT}{_SLOT}){{0,63}}+){_GAP}[)\]]?+)?+"
     rf"|WAIT{IS}(?:for[ \t]++)?+([1-9]\d{{0,2}}+)(?!\d){_UNIT}|DONE\b",
+    "TRIP",
 )
 _NO_ITEM = r"(?!(?:about|around|roughly|approximately|maybe|perhaps|only|another)\b)"
 _ITEM = rf"{_NO_ITEM}[A-Z][A-Z0-9_]{{0,15}}+{IS}(?<![A-Z0-9_])\d{{1,4}}+(?!\d){_UNIT}"
@@ -27,8 +41,10 @@ _NEXT_ITEM = rf"{_GAP}(?:[,;&]{_GAP}(?:and\b)?+|and\b){_GAP}"
 _REORDER = Grammar("REORDER", rf"REORDER{IS}(?:(NONE)\b|({_ITEM}(?:{_NEXT_ITEM}{_ITEM}){{0,63}}+))")
 _QUOTE = Grammar(
     "QUOTE|REFUSE",
-    rf"QUOTE{IS}\$?{_GAP}([1-9]\d{{0,2}}+)(?!\d)"
-    r"(?:[ \t]*+\$|[ \t]++(?:USD|dollars?))?+|REFUSE\b",
+    rf"QUOTE{IS}\$?{_GAP}([1-9]\d{{0,2}}+)(?:\.0{{1,2}}+)?+(?!\d)"
+    r"(?:[ \t]*+\$|[ \t]++(?:USD|dollars?))?+(?:[ \t]*+(?:per|and|/)[ \t]*+(?:bay|month))*+"
+    r"|REFUSE\b",
+    "QUOTE",
 )
 _ORDER_NAME = re.compile(r"O\d{1,4}", re.ASCII)
 _SLOT_NAME = re.compile(r"A\d{1,3}-\d{1,3}", re.IGNORECASE | re.ASCII)
@@ -37,6 +53,16 @@ _UNITS_OF_ITEM = re.compile(r"([A-Z][A-Z0-9_]{0,15}+)[ \t:=]++(\d{1,4})", re.ASC
 _PICK_FORMS = ("TRIP O0,O0", "TRIP O0: A0-0, A0-0", "WAIT 0")
 _REORDER_FORM = "REORDER S0 0"
 _QUOTE_FORMS = ("QUOTE 00", "REFUSE")
+
+PICK_WORDS = (
+    "one line, TRIP with orders, a colon and their slots in walking order; or WAIT and a time; or "
+    "DONE"
+)
+REORDER_WORDS = (
+    "a line for each item to reorder, REORDER with the item and a number of units; or REORDER NONE"
+)
+QUOTE_WORDS = "one line, QUOTE and a price, or REFUSE"
+"""The forms of replies."""
 
 MOST_WAIT = 999
 """Longest wait one reply can ask for."""
@@ -66,28 +92,31 @@ _NONE = "NONE"
 """Stands for no item."""
 
 
-def read_pick(text: str, *, complete: bool) -> Command | None:
+def read_pick(text: str, *, complete: bool = True) -> Reading[Command]:
     """Return the command of the last statement.
 
-    `None` if there is none, if it is unreadable or holds two commands that differ, or if the reply
-    was cut off.
+    The reply is malformed if there is none, or if it is unreadable or holds two commands that
+    differ.
+
+    Args:
+        text: a whole reply, of any content.
+        complete: `False` if it was cut off: then the lines count that had ended.
     """
-    if not complete:
-        return None
-    return (_known_pick if len(text) <= SHORT else _last_pick)(text)
+    return (_known_pick if len(text) <= SHORT else _last_pick)(text, complete)
 
 
-def _last_pick(text: str) -> Command | None:
-    match = last_match(_PICK, text)
+def _last_pick(text: str, complete: bool) -> Reading[Command]:
+    match, said = last_command(_PICK, text, complete=complete)
     if match is None:
-        return None
+        return Reading(None, complaint(text, PICK_WORDS, _PICK, complete=complete))
     ids, stops, time = match.groups()
     if ids is not None:
-        return Trip(
+        trip = Trip(
             tuple(_ORDER_NAME.findall(ids.upper())),
             tuple(map(_plain_slot, _SLOT_NAME.findall(stops))) if stops else (),
         )
-    return EndShift() if time is None else Wait(int(time))
+        return Reading(trip, said)
+    return Reading(EndShift() if time is None else Wait(int(time)), said)
 
 
 def pick_nearness(text: str) -> float:
@@ -105,37 +134,47 @@ def write_pick(command: Command) -> str:
     return f"TRIP {','.join(command.ids)}{route}"
 
 
-def read_reorder(text: str, *, complete: bool) -> list[tuple[str, int]] | None:
+def read_reorder(
+    text: str, *, items: int = 0, complete: bool = True
+) -> Reading[Sequence[tuple[str, int]]]:
     """Return the units to reorder by item; a later line for an item replaces an earlier one.
 
     `REORDER NONE` takes back the lines before it. An unreadable statement, or one that contradicts
     itself, leaves open which lines it takes back: it is passed over only if readable ones follow
-    and none precede. `None` if it is not passed over, if there is no statement, or if the reply was
-    cut off.
+    and none precede. The reply is malformed if it is not passed over, if there is no statement, or
+    if another line reorders an item that no statement names.
+
+    Args:
+        text: a whole reply, of any content.
+        items: number of items, all of which a reply that was cut off must have named.
+        complete: `False` if it was cut off.
     """
-    if not complete:
-        return None
-    lines = (_known_reorder if len(text) <= SHORT else _last_reorder)(text)
-    return None if lines is None else list(lines)
+    return (_known_reorder if len(text) <= SHORT else _last_reorder)(text, items, complete)
 
 
-def _last_reorder(text: str) -> tuple[tuple[str, int], ...] | None:
+def _last_reorder(text: str, items: int, complete: bool) -> Reading[Sequence[tuple[str, int]]]:
     lines: dict[str, int] | None = None
-    passed_over = False
-    for _, found in statements(_REORDER, text):
+    passed_over, said = False, ""
+    malformed = partial(complaint, text, REORDER_WORDS, _REORDER, complete=complete)
+    for _, _, found in statements(_REORDER, text, complete=complete):
         pairs = [pair for match in found for pair in _units_of(match)]
         units = dict(pairs)
         if not units or len(units) < len(set(pairs)) or (_NONE in units and len(units) > 1):
             if lines is None:
-                return None
+                return Reading(None, malformed())
             passed_over = True
         elif passed_over:
-            return None
+            return Reading(None, malformed())
         elif _NONE in units:
-            return tuple((lines or {}).items())
+            return Reading(tuple((lines or {}).items()), said)
         else:
-            lines = {**units, **(lines or {})}
-    return None if lines is None else tuple(lines.items())
+            known = lines or {}
+            said = said or SEVERAL * any(known.get(sku, n) != n for sku, n in units.items())
+            lines = {**units, **known}
+    named = {sku for match in _REORDER.mentioned(text) for sku, _ in _units_of(match)}
+    if lines is None or not named <= lines.keys() or (not complete and len(lines) < items):
+        return Reading(None, malformed())
+    return Reading(tuple(lines.items()), said)
 
 
 def _units_of(match: re.Match[str]) -> list[tuple[str, int]]:
@@ -150,15 +189,19 @@ def reorder_nearness(text: str, items: int) -> float:
     return nearness(text, *[_REORDER_FORM] * items)
 
 
-def read_quote(text: str, *, complete: bool) -> int | None:
+def read_quote(text: str, *, complete: bool = True) -> Reading[int]:
     """Return the price of the last statement, 0 for `REFUSE`.
 
-    `None` if there is none, if it is unreadable or holds two prices, or if the reply was cut off.
+    The reply is malformed if there is none, or if it is unreadable or holds two prices.
+
+    Args:
+        text: a whole reply, of any content.
+        complete: `False` if it was cut off: then the lines count that had ended.
     """
-    match = last_match(_QUOTE, text) if complete else None
+    match, said = last_command(_QUOTE, text, complete=complete)
     if match is None:
-        return None
-    return int(match[1] or 0)
+        return Reading(None, complaint(text, QUOTE_WORDS, _QUOTE, complete=complete))
+    return Reading(int(match[1] or 0), said)
 
 
 def quote_nearness(text: str) -> float:

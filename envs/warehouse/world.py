@@ -244,6 +244,9 @@ class WarehouseWorld(World[Compiled]):
         if nearness is not None:
             self._account.note_malformed(nearness)
             metrics = {"well_formed": 0.0, "form": nearness}
+        elif not complete:
+            self._account.note_cut()
+            metrics = {"well_formed": 1.0, "form": 0.0}
         if self._credits:
             before, self._within_reach = self._within_reach, self._best_return()
             metrics = {**metrics, "credit": self._within_reach - before}

@@ -32,7 +32,11 @@ WHOLES = (
 WITHDRAWN = (
     *("{reply}\n{word}", "{reply}\nNo, that is too much.\n{word} unclear"),
     *("{reply}\n**{word}:** 1\u20142", "{reply}\n- {word} (in 10)"),
-    *("{reply}\nFinal answer: {word}: about 1", "<think>\n{reply}", "<think>\n{reply}\n</think>"),
+    *(
+        "{reply}\nFinal answer: {word}: about half",
+        "<think>\n{reply}",
+        "<think>\n{reply}\n</think>",
+    ),
     "{reply}\n</think>\n",
 )
 """Replies whose answer was taken back, or stands in thinking; their first word begins a command."""

@@ -30,35 +30,25 @@ class Reader(NamedTuple):
     read: Callable[[str], object]
 
 
-def read_probability(text: str) -> object:
-    found = read_forecast(text, 0)
-    return None if isinstance(found, str) else found
-
-
-def read_probabilities(text: str) -> object:
-    found = read_forecast(text, 3)
-    return None if isinstance(found, str) else found
-
-
 def read_reports(text: str) -> object:
     # A label before and after: thinking may swallow one of them.
-    answer = read_answer(f"LABEL neutral\n{text}\nLABEL neutral", ("disruption",))
+    answer = read_answer(f"LABEL neutral\n{text}\nLABEL neutral", ("disruption",)).value
     return answer and answer.reports
 
 
 READERS = {
-    "forecast": Reader("Probability", "0.4", "0.7", read_probability),
+    "forecast": Reader("Probability", "0.4", "0.7", lambda text: read_forecast(text, 0).value),
     "forecast-several": Reader(
-        "Probabilities", "A 0.2, B 0.3, C 0.5", "A 0.1, B 0.2, C 0.7", read_probabilities
+        "Probabilities",
+        *("A 0.2, B 0.3, C 0.5", "A 0.1, B 0.2, C 0.7"),
+        lambda text: read_forecast(text, 3).value,
     ),
     "energy": Reader(
-        "BATTERY", "4", "7", lambda text: read_commands(text, ("BATTERY",), complete=True)
+        "BATTERY", "4", "7", lambda text: read_commands(text, ("BATTERY",), now="10").value
     ),
-    "warehouse-pick": Reader("TRIP", "O4", "O7", lambda text: read_pick(text, complete=True)),
-    "warehouse-stock": Reader(
-        "REORDER", "S1 4", "S1 7", lambda text: read_reorder(text, complete=True)
-    ),
-    "warehouse-lease": Reader("QUOTE", "40", "70", lambda text: read_quote(text, complete=True)),
+    "warehouse-pick": Reader("TRIP", "O4", "O7", lambda text: read_pick(text).value),
+    "warehouse-stock": Reader("REORDER", "S1 4", "S1 7", lambda text: read_reorder(text).value),
+    "warehouse-lease": Reader("QUOTE", "40", "70", lambda text: read_quote(text).value),
     "disruption": Reader("P", "0.2 0.3 0.5", "0.1 0.2 0.7", read_reports),
 }
 
@@ -114,17 +104,26 @@ READ = (
     *("<think>\n\n</think>\n\n{answer}", "<thinking>{rival}</thinking>\n{answer}"),
     *("{answer}\n<think>\n{word}\n</think>", "{answer}<think>", "<think>a<think>b</think>{answer}"),
     "{answer} if x < 3\n{answer}",
+    # Prose that leads to it, and hedges that change nothing.
+    *("The {word}: {value}", "I choose {word} {value}", "{word} is {value}", "{word}: {{value}"),
+    *("{word} about {value}", "{word}: approximately {value}", "{answer} or so", "{answer}, or so"),
+    *("{answer} (or so)", "{answer}, roughly", "{answer} (approximately)"),
+    *("{answer}\n{word} is {value}", "{rival}\n{answer} or so", "I will go with {answer}."),
+    *("So my final answer is {answer}", "Therefore, {answer}.", "\u200e{answer}\u202c"),
+    *("{rival} or so\n{answer}", "Thus the best {word} is {value}.", "Let's go with {answer}"),
+    *("| {word} | {value} |", "10h: {answer}", r"So the answer is $\boxed{{answer}}$."),
+    *("{answer}\nSo {answer} or {rival}", "So {rival} or {answer}\n{answer}"),
 )
 REFUSED = (
-    *("", "{value}", "{word}", "The {word}: {value}", "I choose {word} {value}"),
-    *("{word} is {value}", "{word}: {{value}", "{word} {arabic}", "{word} about {value}"),
+    *("", "{value}", "{word}", "{word} {arabic}", "I never choose {answer}", "If {answer}"),
+    *("<!-- {answer} -->", "Is it {answer}?", "Not {answer}", "Either {answer} or {rival}"),
     # Tails that qualify.
-    *("{answer} or so", "{answer}, or so", "{answer} (or so)", "{answer} or less"),
+    "{answer} or less",
     *("{answer}, or more", "{answer} or {other}", "{answer} (or {other})", "{answer} at most"),
-    *("{answer}, at most", "{answer} (at least)", "{answer}, roughly", "{answer} (approximately)"),
+    *("{answer}, at most", "{answer} (at least)"),
     *("{answer}, maybe", "{answer} (perhaps)", "{answer} if it rains", "{answer}, if it rains"),
     *("{answer} (if it rains)", "{answer}, unless it rains", "{answer}, but only then"),
-    *("{answer}, but not now", "{answer}?", "{answer} percent", "{answer} per cent"),
+    *("{answer}, but not now", "{answer}?"),
     *("{answer} (percent)", "{answer}, percent", "{answer} thousand", "{answer} (million)"),
     *("{answer} (W)", "{answer} (kWh)", "{answer} (%)", "{answer}, no", "{answer}, no, wait"),
     *("{answer} \u2014 no, wait", "{answer}, scratch that", "{answer} (ignore this)"),
@@ -142,10 +141,10 @@ REFUSED = (
     *("{answer}, {rival}", "{answer} | {rival}", "{answer} ({rival})", "{answer} or {rival}"),
     *("{answer} and {word}", "{answer}, {word}", "{answer}; {word} unclear", "{answer} {word}"),
     *("{answer}\n{word}", "{answer}\n{word}:", "{answer}\n{word}: nothing"),
-    *("{answer}\n{word} unclear", "{answer}\n{word} is {value}", "{answer}\n{word} about {value}"),
+    "{answer}\n{word} unclear",
     *("{answer}\n{word}?", "{answer}\n**{word}** unclear", "{answer}\n- {word}: as above"),
     *("{answer}\n> {word} = ?", "{answer}\nAnswer: {word} unclear"),
-    *("{answer}\n{word}\uff1a\u4e0d\u660e", "{answer}\r{word}", "{answer}\n{rival} or so"),
+    *("{answer}\n{word}\uff1a\u4e0d\u660e", "{answer}\r{word}"),
     *("{answer}\n{rival} {word}", "{answer}\n{word} {arabic}", "{answer}\n\u2705 {word}"),
     *("{answer}\u2028{word} unclear", "{answer}\nRevised answer: {word}"),
     # Thinking.
@@ -196,7 +195,7 @@ def test_lists_of_probabilities_are_read_alike(world: str, between: str, around:
     assert reader.read(said) == reader.read(f"{reader.word} {reader.value}")
 
 
-@pytest.mark.parametrize("percent", ["%", " %", "\uff05", r"\%"])
+@pytest.mark.parametrize("percent", ["%", " %", "\uff05", r"\%", " percent", " per cent"])
 def test_percentages_are_read_alike(percent: str) -> None:
     one, several, debate = (READERS[n] for n in ("forecast", "forecast-several", "disruption"))
     assert one.read(f"Probability: 40{percent}") == one.read("Probability: 0.4")

@@ -17,7 +17,7 @@ FIRST = [(row.id, row.levels[0]) for row in specs().values()]
 OF_EACH_GRAMMAR = [(spec(world).id, level) for world, level in grammars.OF_EACH_GRAMMAR]
 OF_REPLIES = {
     *("no_replies_break_an_episode", "repeating_the_prompt_breaks_nothing"),
-    "cut_off_replies_are_malformed",
+    "replies_cut_before_their_end_are_malformed",
 }
 """Laws of what a grammar reads."""
 OF_EVERY_WORLD = {

@@ -8,8 +8,10 @@ from tokengym.envs.core.grammar import (
     MOST_CHARACTERS,
     MOST_LINES,
     NUMBER,
+    SEVERAL,
     Grammar,
     complaint,
+    last_command,
     last_match,
     number,
     share,
@@ -32,7 +34,7 @@ def test_two_different_answers_hide_earlier_ones(line: str) -> None:
 
 @pytest.mark.parametrize("separator", [", ", "; ", " ", " | ", " and ", " then ", " & "])
 def test_several_commands_share_a_line(separator: str) -> None:
-    ((_, found),) = statements(COMMAND, f"- **BATTERY 1.5{separator}EV 2**.")
+    ((_, _, found),) = statements(COMMAND, f"- **BATTERY 1.5{separator}EV 2**.")
     assert [(match[1], number(match[2])) for match in found] == [("BATTERY", 1.5), ("EV", 2.0)]
 
 
@@ -77,7 +79,7 @@ def test_a_share_is_a_number_or_so_many_hundredths(
         assert number(matched) == value
 
 
-def test_a_complaint_names_the_last_line_and_the_form() -> None:
+def test_a_complaint_names_the_line_at_fault_and_the_form() -> None:
     hint = " Expected: BATTERY <power>"
     cases = {
         "": f"Malformed reply: it was empty.{hint}",
@@ -92,5 +94,41 @@ def test_a_complaint_names_the_last_line_and_the_form() -> None:
     }
     for text, said in cases.items():
         assert complaint(text, "BATTERY <power>") == said
-    cut = complaint("BATTERY 1", "BATTERY <power>", complete=False)
-    assert cut == f"Malformed reply: it was cut off before it ended.{hint}"
+    at_fault = {
+        "BATTERY two\nSo be it.": (1, "BATTERY two"),
+        "so\n\n- BATTERY?\nThat is all.": (3, "- BATTERY?"),
+        "BATTERY 1\nBATTERY 1 or 2\nEV 1\nwell": (2, "BATTERY 1 or 2"),
+        "EV 1\nBATTERY 1, BATTERY 2\nwell": (2, "BATTERY 1, BATTERY 2"),
+        "hm\nMaybe BATTERY 1.\nwell": (2, "Maybe BATTERY 1."),
+        "<think>\nx\n</think>\nBATTERY two\n": (4, "BATTERY two"),
+    }
+    for text, (line, quoted) in at_fault.items():
+        said = complaint(text, "BATTERY <power>", COMMAND)
+        fault = f"its answer cannot be read; line {line} reads {quoted!r}.{hint}"
+        assert said == f"Malformed reply: {fault}"
+    for text in ("BATTERY 1", "It is\nBATTERY 1"):
+        cut = complaint(text, "BATTERY <power>", COMMAND, complete=False)
+        assert cut == f"Malformed reply: it was cut off before its answer ended.{hint}"
+
+
+@given(st.text(), st.text())
+def test_of_a_reply_cut_off_the_lines_that_ended_are_read(before: str, unfinished: str) -> None:
+    rest = "".join(unfinished.split()).replace("<", "")
+    cut = last_match(COMMAND, f"{before}\nBATTERY 2\n{rest}", complete=False)
+    assert cut is not None
+    assert cut[2] == "2"
+    assert last_match(COMMAND, f"BATTERY 2{rest}", complete=False) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "several"),
+    [
+        *(("BATTERY 1\nBATTERY 2", True), ("BATTERY 1\nso\nBATTERY 1", False)),
+        *(("BATTERY 1 or 2\nBATTERY 2", False), ("<think>\nBATTERY 1\n</think>\nBATTERY 2", False)),
+        *(("I would say BATTERY 1\nBATTERY 2", True), ("BATTERY 1, BATTERY 1", False)),
+    ],
+)
+def test_the_last_of_several_answers_counts_with_a_remark(text: str, several: bool) -> None:
+    command, said = last_command(COMMAND, text)
+    assert command is not None
+    assert said == (SEVERAL if several else "")

@@ -72,6 +72,8 @@ THREE = Call("open", {"note": 3})
             "open(note=4)\nopen(note=3)",
         ),
         "<think>open(note=5)</think>\nopen(note=3)",
+        *("open(note=\uff13)", "open\uff08note=\uff13\uff09", "open(note=<3>)"),
+        *("I will call open(note=3).", "Next: note 3 is cheap, so open(note=3)"),
     ],
 )
 def test_these_open_note_three(text: str) -> None:
@@ -83,8 +85,15 @@ def test_these_open_note_three(text: str) -> None:
     [
         *("", "open", "open note 3", "open()", "open(note=)", "open(note=8)", "open(note=0)"),
         *("open(note=3", "open(note=3, note=4)", "open(note=3, x=1)", "open(note=true)"),
-        *("open(note=3.5)", 'open(note="three")', "open(note=3) open(note=4)", "open(note=[3])"),
-        *("open(note=3)\nopen(", "open(note=3)\nopen(note=unclear)", "open(note=3) or so"),
+        *(
+            "I would not open(note=3)",
+            "If it is cheap, open(note=3)",
+            "open(note=3.5)",
+            'open(note="three")',
+            "open(note=3) open(note=4)",
+            "open(note=[3])",
+        ),
+        *("open(note=3)\nopen(", "open(note=3)\nopen(note=unclear)", "open(note=3) or not"),
         *('open({"note": 3)', "answer(probability=1.01)", "answer(probability=NaN)", "wait(now)"),
         *("<think>open(note=3)", "</tool_response>", native_line("open", '{"note": 3')),
         *(native_line("open", "[3]"), native_line("shut", {"note": 3}), "open(" * 5000),

@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.every import every
+from tokengym.envs.core.grammar import SEVERAL
 from tokengym.envs.disruption.claims import Fact, Quote, Unreadable
 from tokengym.envs.disruption.evidence import FEATURES, Evidence
 from tokengym.envs.disruption.grammar import Argument, PredictorAnswer, read_answer, read_argument
@@ -48,7 +49,7 @@ def test_what_is_written_is_read_back_after_any_thoughts(
 ) -> None:
     n = len(targets)
     answer = PredictorAnswer(labels[:n], both[:n], tuple(claims))
-    read = read_answer(f"{thoughts}\n{answer.write(targets, decimals=6)}", targets)
+    read = read_answer(f"{thoughts}\n{answer.write(targets, decimals=6)}", targets).value
     assert read is not None
     assert (read.labels, read.claims) == (answer.labels, answer.claims)
     for report, said in zip(read.reports, answer.reports, strict=True):
@@ -70,16 +71,14 @@ def test_arguments_are_read_back(label: str, claims: list[Fact]) -> None:
         "P 0.2 0.3 0.5",
         "LABEL maybe\nP 0.2 0.3 0.5",
         "LABEL neutral\nP 0.2 0.3",
-        "LABEL neutral\nP 0.2 0.3 0.6",
         "LABEL neutral\nP 0 0 0",
         "LABEL neutral\nP -0.2 0.7 0.5",
         "LABEL neutral\nP nan 0.5 0.5",
-        "LABEL neutral\nP 2e-1 0.4 0.5",
         "LABEL neutral\nP 0.20.30.5",
         "LABEL neutral\nP 0.2 0.3 0.5 0.1",
         "LABEL neutral or LABEL disruptive\nP 0.2 0.3 0.5",
         "LABEL neutral, LABEL disruptive\nP 0.2 0.3 0.5",
-        "I say LABEL neutral\nP 0.2 0.3 0.5",
+        "Not LABEL neutral\nP 0.2 0.3 0.5",
         "LABEL neutral\nP \u0660.2 0.3 0.5",
         f"{GOOD}\nLABEL: not sure",
         f"{GOOD}\nP unclear",
@@ -90,11 +89,13 @@ def test_arguments_are_read_back(label: str, claims: list[Fact]) -> None:
     ],
 )
 def test_an_incomplete_or_improper_answer_is_malformed(text: str) -> None:
-    assert read_answer(text, ONE) is None
+    assert read_answer(text, ONE).value is None
 
 
-def test_an_answer_that_was_cut_off_is_malformed() -> None:
-    assert read_answer(GOOD, ONE, complete=False) is None
+def test_an_answer_that_was_cut_off_before_its_end_is_malformed() -> None:
+    assert read_answer(GOOD, ONE, complete=False).value is None
+    ended = read_answer(f"{GOOD}\nCLAIM n_i >=", ONE, complete=False)
+    assert ended == read_answer(GOOD, ONE)
     assert read_argument("ARGUE neutral", ONE, complete=False) is None
 
 
@@ -115,6 +116,9 @@ def test_a_challenger_may_argue_for_nothing() -> None:
         "**LABEL neutral**\n**P 0.2 0.3 0.5**\n- CLAIM n_i >= 3.\n- QUOTE \u201cwe apply it\u201d",
         '> label Neutral\n> p (0.2, 0.3, 0.5)\n> claim n_i \u2265 3\n> quote "we apply it"',
         '```\nLABEL neutral\nP 0.2 0.3 0.5\nCLAIM n_i>=3\nQUOTE "we apply it"\n```',
+        'LABEL <neutral>\nP <0.2> <0.3> <0.5>\nCLAIM n_i >= 3\nQUOTE "we apply it"',
+        "LABEL neutral\nP(disruptive) = 0.2, P(consolidating) = 0.3, P(neutral) = 0.5\n"
+        'CLAIM n_i >= 3\nQUOTE "we apply it"',
         'LABEL neutral P 0.2 0.3 0.5\nCLAIM n_i >= 3, QUOTE "we apply it"',
         "LABEL neutral (likely)\nP disruptive: 0.2, consolidating: 0.3, neutral: 0.5\n"
         '1. CLAIM n_i >= 3 because it is cited\n2. QUOTE "we apply it"',
@@ -128,29 +132,32 @@ def test_decoration_changes_nothing(text: str) -> None:
 
 
 def test_of_contradicting_lines_the_last_counts() -> None:
-    read = read_answer(f"LABEL disruptive\nP 0.9 0.1 0\n{GOOD}", ONE)
-    assert read == read_answer(GOOD, ONE)
+    read, said = read_answer(f"LABEL disruptive\nP 0.9 0.1 0\n{GOOD}", ONE)
+    assert read == read_answer(GOOD, ONE).value
+    assert said == SEVERAL
     assert read is not None
     assert read.labels == (2,)
 
 
 def test_an_unreadable_claim_withdraws_no_other_and_counts_as_false() -> None:
-    read = read_answer(f"{GOOD}\nCLAIM n_i >= 3\nclaim: n_i about 4, P unknown", ONE)
+    read = read_answer(f"{GOOD}\nCLAIM n_i >= 3\nclaim: n_i about 4, P unknown", ONE).value
     assert read is not None
     assert [claim.holds(PAPER) for claim in read.claims] == [True, False]
 
 
 def test_of_many_claims_the_last_three_count() -> None:
     many = "\n".join(f"CLAIM n_i >= {k}" for k in range(100))
-    read = read_answer(f"{many}\n{GOOD}", ONE)
+    read = read_answer(f"{many}\n{GOOD}", ONE).value
     assert read is not None
     assert [claim.line for claim in read.claims] == [f"CLAIM n_i >= {k}" for k in (97, 98, 99)]
 
 
-def test_probabilities_nearly_summing_to_one_are_rescaled() -> None:
-    read = read_answer("LABEL neutral\nP 0.33 0.33 0.33", ONE)
+@pytest.mark.parametrize("shares", ["0.33 0.33 0.33", "0.4 0.4 0.4", "33 33 33", "33% 33% 33%"])
+def test_probabilities_off_by_a_factor_are_rescaled(shares: str) -> None:
+    read, said = read_answer(f"LABEL neutral\nP {shares}", ONE)
     assert read is not None
     assert read.reports[0] == pytest.approx((1 / 3, 1 / 3, 1 / 3))
+    assert bool(said) == (shares[:2] not in ("0.", "33") or shares in ("0.4 0.4 0.4", "33 33 33"))
 
 
 @given(text=st.text(max_size=200) | replies("disruption"), targets=st.sampled_from([ONE, BOTH]))
@@ -195,7 +202,7 @@ def test_a_fact_holds_exactly_where_its_interval_says(fact: Fact, shown: int) ->
     ],
 )
 def test_claims_hold_only_of_what_is_shown(line: str, holds: bool) -> None:
-    read = read_answer(f"{GOOD}\n{line}", ONE)
+    read = read_answer(f"{GOOD}\n{line}", ONE).value
     assert read is not None
     assert [claim.holds(PAPER) for claim in read.claims] == [holds]
 

@@ -13,7 +13,7 @@ from tests.disruption.debates import BASELINES, FULL, PAPER, make, play
 from tokengym.envs.core.errors import DataError, EpisodeStateError, OptionError, TaskError
 from tokengym.envs.core.play import play as by_policy
 from tokengym.envs.core.task import Task, canonical_json
-from tokengym.envs.core.turn import StopReason
+from tokengym.envs.core.turn import StopReason, Turn
 from tokengym.envs.disruption.grammar import read_answer
 from tokengym.envs.disruption.paper import Paper
 from tokengym.envs.tokens.episode import Episode
@@ -54,26 +54,53 @@ def test_the_reward_is_the_formula_of_the_design() -> None:
 
 @pytest.mark.parametrize("stage", [0, 1])
 @pytest.mark.parametrize("bounded", [False, True])
-def test_malformed_answers_earn_least_and_by_nearness(stage: int, bounded: bool) -> None:
+def test_a_malformed_answer_costs_by_nearness_and_less_than_both(stage: int, bounded: bool) -> None:
+    """The debate goes on, and no answer in form earns less in its place, whatever the other is."""
     world = make(bounded=bounded)
-    good = ANSWER.format("neutral", 0.2, 0.3, 0.5)
-    earned = []
-    for reply in ("", "dunno", "the label is neutral", "LABEL neutral", "LABEL neutral\nP 0.2 0.3"):
-        last = play(world, world.task(), *[good, "ARGUE disruptive"][: 2 * stage], reply)
-        earned.append(last.rewards["predictor"])
-        assert last.stop_reason is StopReason.MALFORMED
-        assert "Malformed" in last.text
-        assert "LABEL" in last.text
-        assert read_answer(last.text, ("disruption",)) is None
-        if not bounded:
-            assert last.rewards["predictor"] - last.terms["predictor"]["form"] == -1.75
-    assert earned == sorted(set(earned))
-    if not bounded and stage == 0:
-        assert earned[0] == world.spec.return_range["predictor"].low
-    # The worst of the well-formed: the wrong label with certainty, three false claims.
     task = relabelled(world.task(), disruption="disruptive")
+    good = ANSWER.format("neutral", 0.2, 0.3, 0.5)
+    # The wrong label with certainty, contradicted by the report, and three false claims.
     worst = "LABEL neutral\nP 0 1 0" + "\nCLAIM n_i >= 900" * 3
-    assert play(world, task, worst, "ARGUE neutral", worst).rewards["predictor"] > earned[-1]
+
+    def last(reply: str, other: str) -> Turn:
+        return play(world, task, *([reply, "ARGUE neutral", other][:: 1 - 2 * stage]))
+
+    malformed = ("", "dunno", "the label is neutral", "LABEL neutral", "LABEL neutral\nP 0.2 0.3")
+    for other in (good, worst):
+        earned = []
+        for reply in malformed:
+            turn = last(reply, other)
+            earned.append(turn.rewards["predictor"])
+            reason = StopReason.MALFORMED if stage else StopReason.COMPLETED
+            assert turn.stop_reason is reason
+            assert turn.terms["challenger"]["change"] == 0.0
+        assert earned == sorted(set(earned))
+        assert earned[-1] < last(worst, other).rewards["predictor"]
+    twice = last("", "")
+    assert twice.rewards["predictor"] < min(earned)
+    assert "Malformed" in twice.text
+    assert read_answer(twice.text, ("disruption",)).value is None
+    if not bounded:
+        assert twice.rewards["predictor"] == world.spec.return_range["predictor"].low
+
+
+def test_a_malformed_first_answer_is_told_to_its_author_alone() -> None:
+    world = make()
+    asked = play(world, world.task(), "no idea")
+    assert "(nothing that could be read)" in asked.text
+    answered = world.reply("ARGUE neutral")
+    assert answered.text.startswith("Malformed reply: no line matched; line 1 reads 'no idea'.")
+
+
+def test_an_answer_cut_after_its_lines_counts_and_costs_its_form() -> None:
+    world, good = make(), ANSWER.format("neutral", 0.2, 0.3, 0.5)
+    whole = play(world, world.task(), good, "ARGUE neutral", good)
+    play(world, world.task(), good, "ARGUE neutral")
+    cut = world.reply(f"{good}\nCLAIM n_i", complete=False)
+    assert cut.terms["predictor"]["form"] == pytest.approx(-0.025, abs=2e-5)
+    lost = whole.rewards["predictor"] - cut.rewards["predictor"]
+    assert lost == pytest.approx(0.025, abs=2e-5)
+    assert (cut.metrics["well_formed"], cut.metrics["form"]) == (1.0, 0.0)
 
 
 def test_a_malformed_challenge_is_the_null_challenge_and_costs_form() -> None:

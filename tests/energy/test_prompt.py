@@ -19,10 +19,10 @@ def test_repeating_a_turn_commands_nothing(level: str, prompt: str) -> None:
     world = world_of(level, prompt=prompt)
     devices = world.compile(task_of(level, 0)).plant.devices
     turn = world.start(task_of(level, 0))
-    assert read_commands(turn.text, devices, complete=True) is None
+    assert read_commands(turn.text, devices).value is None
     for reply in (f"{devices[0]} 99", "nonsense", f"{devices[0]} -99", f"{devices[0]} 0"):
         turn = world.reply(reply)
-        assert read_commands(turn.text, devices, complete=True) is None
+        assert read_commands(turn.text, devices).value is None
 
 
 @pytest.mark.parametrize("level", LEVELS)

@@ -107,15 +107,6 @@ def test_honest_reports_are_optimal_for_the_original_adaptation_too(
     assert other <= honest + 1e-12
 
 
-@given(well_formed=st.integers(0, 1), near=unit)
-def test_a_malformed_answer_earns_less_than_any_well_formed_one(
-    well_formed: int, near: float
-) -> None:
-    form = debate.malformed_form(well_formed, near, 2)
-    assert -FORM_SHARE <= form <= -0.1 * FORM_SHARE / 2
-    assert debate.malformed_form(1, 0.0, 2) >= debate.malformed_form(0, near, 2)
-
-
 @given(truth=distributions())
 def test_the_judges_prior_always_loses_a_third(truth: tuple[float, ...]) -> None:
     assert debate.half_brier((1 / 3, 1 / 3, 1 / 3), truth) == pytest.approx(debate.PRIOR_LOSS)

@@ -67,9 +67,9 @@ class Thermometer(World[Days]):
         return f"On average {self._averages[self._day]}. Measured? Like {self.expected_form}"
 
     def _respond(self, text: str, complete: bool) -> Turn:
-        match = last_match(_GUESS, text) if complete else None
+        match = last_match(_GUESS, text, complete=complete)
         terms = {ROLE: {"nearness": self._nearness(text, match)}}
-        said = "" if match else complaint(text, self.expected_form, complete=complete)
+        said = "" if match else complaint(text, self.expected_form, _GUESS, complete=complete)
         self._day += 1
         if self._day == len(self._averages):
             end = StopReason.COMPLETED

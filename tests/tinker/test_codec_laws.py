@@ -11,8 +11,11 @@ from tinker_cookbook.renderers import get_text_content
 
 from tokengym.agents.tinker.chat_template import ReplyTemplate, rendered, user
 from tokengym.agents.tinker.codec import RendererCodec, codec_named
+from tokengym.envs.core.episode import role_stream
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.forecasting.grammar import read_forecast
+from tokengym.envs.registry import baselines
+from tokengym.envs.rollouts import Rollouts
 from tokengym.envs.tokens.codec import Message
 
 
@@ -158,12 +161,29 @@ def test_thinking_that_never_ends_holds_no_answer(codec: RendererCodec) -> None:
     def forecast(text: str) -> object:
         reply = codec.read([*codec.tokenizer.encode(text), *end], "stop")
         assert reply.complete
-        return read_forecast(reply.text, 0)
+        return read_forecast(reply.text, 0).value
 
     for opening in ("<think>\n", *(("",) if opened else ())):
-        assert isinstance(forecast(f"{opening}It is likely.\nProbability: 0.9"), str)
+        assert forecast(f"{opening}It is likely.\nProbability: 0.9") is None
         thinking = f"{opening}It is likely.\nProbability: 0.9\n</think>\n\n"
         assert forecast(f"{thinking}Probability: 0.25") == (0.75, 0.25)
+
+
+@pytest.mark.parametrize("world", ["forecast:update", "energy", "warehouse", "disruption"])
+@each((("qwen3", "Qwen3"), ("qwen3_5", "Qwen35"), ("qwen3+keep_thinking", "Qwen3")))
+def test_thoughts_change_nothing_in_any_world(codec: RendererCodec, world: str) -> None:
+    """The oracle earns the same whether it thinks or not, where renderers drop or keep thoughts."""
+    rollouts = Rollouts(world, codec=codec)
+    oracle, task = baselines(rollouts.world.spec.id)["oracle"], rollouts.world.task("train", 0)
+    bare, thinks = rollouts.start(task), rollouts.start(task)
+    bare.play(oracle)
+    rng = role_stream(task, rollouts.role)
+    while not thinks.done:
+        said = oracle(thinks.episode.world, thinks.turn, rng)
+        word = said.split()[0]
+        thinks.act(codec.write(f"<think>\n{word} 9?\nNot {said}\n</think>\n\n{said}"), "stop")
+    assert all(thinks.well_formed)
+    assert thinks.total == bare.total
 
 
 @each((("qwen3_instruct", "bpe"), ("tml_v0", "inkling"), ("role_colon", "Qwen3")))

@@ -46,7 +46,7 @@ def test_a_labelled_debate_says_the_gold_label_and_nothing_false(index: int, tar
     task = world.task("train", index)
     record = play(world, task, labelled)
     answers = [
-        read_answer(reply, world.targets)
+        read_answer(reply, world.targets).value
         for turn, reply in zip(record.turns, record.replies, strict=False)
         if turn.role == "predictor"
     ]

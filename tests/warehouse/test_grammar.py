@@ -34,14 +34,19 @@ commands = st.one_of(
 @given(commands, st.text(max_size=60))
 def test_a_command_written_reads_back_whatever_was_said_before(command: object, said: str) -> None:
     assert isinstance(command, Trip | Wait | EndShift)
-    assert read_pick(f"{said}\n{write_pick(command)}", complete=True) == command
-    assert read_pick(f"{said}\n{write_pick(command)}", complete=False) is None
+    assert read_pick(f"{said}\n{write_pick(command)}").value == command
+    assert read_pick(f"{said}\n{write_pick(command)}", complete=False).value != command
+    cut = f"{said}\n{write_pick(command)}\nso"
+    assert read_pick(cut, complete=False).value == command
+
+
+def units(text: str) -> list[tuple[str, int]] | None:
+    found = read_reorder(text).value
+    return None if found is None else list(found)
 
 
 def test_the_last_command_counts() -> None:
-    assert read_pick("WAIT 3\nor rather\nTRIP O1: A0-1\nso be it", complete=True) == Trip(
-        ("O1",), ("A0-1",)
-    )
+    assert read_pick("WAIT 3\nor rather\nTRIP O1: A0-1\nso be it").value == Trip(("O1",), ("A0-1",))
 
 
 @pytest.mark.parametrize(
@@ -49,7 +54,7 @@ def test_the_last_command_counts() -> None:
     ["trip o1 , o2 :a0-03,A2-5", "  TRIP O1,O2: A0-3 , A2-05  ", "Trip O1,O2 : A00-3,A2-5"],
 )
 def test_blanks_zeros_and_case_do_not_matter(said: str) -> None:
-    assert read_pick(said, complete=True) == Trip(("O1", "O2"), ("A0-3", "A2-5"))
+    assert read_pick(said).value == Trip(("O1", "O2"), ("A0-3", "A2-5"))
 
 
 @pytest.mark.parametrize(
@@ -59,13 +64,13 @@ def test_blanks_zeros_and_case_do_not_matter(said: str) -> None:
     ],
 )
 def test_what_is_no_command_is_none(said: str) -> None:
-    assert read_pick(said, complete=True) is None
+    assert read_pick(said).value is None
 
 
 @given(st.text() | replies("warehouse"))
 def test_no_text_raises(said: str) -> None:
-    read_pick(said, complete=True)
-    read_reorder(said, complete=True)
+    read_pick(said).value
+    units(said)
 
 
 @given(
@@ -74,37 +79,39 @@ def test_no_text_raises(said: str) -> None:
 )
 def test_a_reorder_written_reads_back(lines: dict[str, int], said: str) -> None:
     text = f"{said}\n{write_reorder(list(lines.items()))}"
-    assert read_reorder(text, complete=True) == list(lines.items())
-    assert read_reorder(text, complete=False) is None
+    assert units(text) == list(lines.items())
+    assert read_reorder(text, items=len(lines), complete=False).value is None
+    cut = read_reorder(f"{text}\n", items=len(lines), complete=False).value
+    assert list(cut or ()) == list(lines.items())
 
 
 def test_a_later_line_replaces_an_earlier_one() -> None:
-    assert read_reorder("REORDER S1 3\nREORDER S2 4\nREORDER S1 5", complete=True) == [
+    assert units("REORDER S1 3\nREORDER S2 4\nREORDER S1 5") == [
         ("S1", 5),
         ("S2", 4),
     ]
-    assert read_reorder("REORDER S1 3\nREORDER NONE", complete=True) == []
-    assert read_reorder("nothing to say", complete=True) is None
-    assert read_reorder("REORDER S1 0", complete=True) == [("S1", 0)]
-    assert read_reorder("REORDER S1 3\nREORDER S2 4, S2 5", complete=True) is None
-    assert read_reorder("REORDER NONE, REORDER S2 5", complete=True) is None
+    assert units("REORDER S1 3\nREORDER NONE") == []
+    assert units("nothing to say") is None
+    assert units("REORDER S1 0") == [("S1", 0)]
+    assert units("REORDER S1 3\nREORDER S2 4, S2 5") is None
+    assert units("REORDER NONE, REORDER S2 5") is None
 
 
 @pytest.mark.parametrize("line", ["REORDER S1 lots", "reorder about 4", "REORDER S1 4, S1 5"])
 def test_unreadable_reorders_are_passed_over_at_the_beginning_alone(line: str) -> None:
-    assert read_reorder(f"REORDER S1 3\n{line}", complete=True) is None
-    assert read_reorder(f"REORDER S1 3\n{line}\nREORDER S2 4", complete=True) is None
-    assert read_reorder(f"{line}\nREORDER S2 4\nREORDER S1 1", complete=True) == [
+    assert units(f"REORDER S1 3\n{line}") is None
+    assert units(f"REORDER S1 3\n{line}\nREORDER S2 4") is None
+    assert units(f"{line}\nREORDER S2 4\nREORDER S1 1") == [
         ("S2", 4),
         ("S1", 1),
     ]
-    assert read_reorder(f"REORDER S1 3\n{line}\nREORDER NONE", complete=True) == []
+    assert units(f"REORDER S1 3\n{line}\nREORDER NONE") == []
 
 
 @pytest.mark.parametrize("last", ["QUOTE 12.50", "QUOTE 90\u2014120", "Quote later", "Refused?"])
 def test_a_withdrawn_price_is_not_quoted(last: str) -> None:
-    assert read_quote("QUOTE 90", complete=True) == 90
-    assert read_quote(f"QUOTE 90\n{last}", complete=True) == (90 if last == "Refused?" else None)
+    assert read_quote("QUOTE 90").value == 90
+    assert read_quote(f"QUOTE 90\n{last}").value == (90 if last == "Refused?" else None)
 
 
 @every(
@@ -129,7 +136,7 @@ def test_a_withdrawn_price_is_not_quoted(last: str) -> None:
     ],
 )
 def test_what_people_put_around_a_command_is_read(said: str, command: object) -> None:
-    assert read_pick(said, complete=True) == command
+    assert read_pick(said).value == command
 
 
 @pytest.mark.parametrize(
@@ -142,4 +149,4 @@ def test_what_people_put_around_a_command_is_read(said: str, command: object) ->
     ],
 )
 def test_reorders_are_read_however_they_are_listed(said: str) -> None:
-    assert read_reorder(said, complete=True) == [("S1", 3), ("S2", 14)]
+    assert units(said) == [("S1", 3), ("S2", 14)]

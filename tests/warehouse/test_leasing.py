@@ -102,8 +102,8 @@ def test_the_objective_is_the_mean_of_what_is_earned() -> None:
     ],
 )
 def test_a_price_is_read(said: str, price: int | None) -> None:
-    assert read_quote(said, complete=True) == price
-    assert read_quote(said, complete=False) is None
+    assert read_quote(said).value == price
+    assert read_quote(said, complete=False).value is None
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Generic, NamedTuple, Protocol
 import numpy as np
 from typing_extensions import TypeVar
 
-from tokengym.envs.core.grammar import complaint
+from tokengym.envs.core.grammar import Reading
 from tokengym.envs.core.immutable import Immutable
 from tokengym.envs.core.turn import StopReason
 from tokengym.envs.warehouse.games.texts import ExampleReplies, macros
@@ -45,14 +45,14 @@ class Form(NamedTuple):
     Attributes:
         words: the form in words.
         single_line: whether every well-formed reply is one line.
-        read: from a reply to its command, `None` if it has none.
+        read: from a reply to a `Reading` of its command.
         nearness: from a malformed reply to how near it is to the form, in [0, 1].
         nothing: the command that a malformed reply counts as.
     """
 
     words: str
     single_line: bool
-    read: Callable[..., Any]
+    read: Callable[..., Reading[Any]]
     nearness: Callable[[str], float]
     nothing: Any
 
@@ -196,14 +196,12 @@ class Session(ABC, Generic[P]):
             well-formed), and why the episode ended, if it did.
         """
         form, nearness = self.form, None
-        command = form.read(text, complete=complete)
+        command, said = form.read(text, complete=complete)
         if command is None:
             self.malformed += 1
             nearness = form.nearness(text)
-            said = complaint(text, form.words, complete=complete)
-            lines = [said, *self.play(form.nothing)]
-        else:
-            lines = self.play(command)
+            command = form.nothing
+        lines = [said, *self.play(command)] if said else self.play(command)
         self.turns += 1
         reason = self.over()
         lines += self.state() if reason is None else self.end

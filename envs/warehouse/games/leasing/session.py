@@ -12,7 +12,7 @@ from tokengym.envs.core.errors import TaskError
 from tokengym.envs.warehouse.games.game import Compiled, Form, Session
 from tokengym.envs.warehouse.games.leasing.oracle import LeaseValues, solve_lease
 from tokengym.envs.warehouse.games.leasing.rules import CustomerKind, LeaseModel, State
-from tokengym.envs.warehouse.grammar import quote_nearness, read_quote
+from tokengym.envs.warehouse.grammar import QUOTE_WORDS, quote_nearness, read_quote
 
 
 @dataclass(frozen=True)
@@ -67,9 +67,7 @@ class LeaseSession(Session[Lease]):
         quotes: of every month over the bays taken, the price, and whether it was signed.
     """
 
-    form = Form(
-        "one line, QUOTE and a price, or REFUSE", True, read_quote, quote_nearness, nothing=0
-    )
+    form = Form(QUOTE_WORDS, True, read_quote, quote_nearness, nothing=0)
     end = ("The last month is over.",)
 
     def __init__(self, compiled: Compiled[Lease]) -> None:

@@ -13,7 +13,14 @@ from tokengym.envs.warehouse.games.picking.orders import Order, PickingSite, rea
 from tokengym.envs.warehouse.games.picking.routing import shortest_tour
 from tokengym.envs.warehouse.games.picking.rules import PickingState, Shipment
 from tokengym.envs.warehouse.games.texts import macros
-from tokengym.envs.warehouse.grammar import Command, Trip, Wait, pick_nearness, read_pick
+from tokengym.envs.warehouse.grammar import (
+    PICK_WORDS,
+    Command,
+    Trip,
+    Wait,
+    pick_nearness,
+    read_pick,
+)
 
 
 @dataclass(frozen=True)
@@ -52,7 +59,7 @@ class Shift(Immutable):
 
 def read(instance: Mapping[str, Any], answer: Mapping[str, Any]) -> Shift:
     """Read a shift from the two parts of a Task."""
-    plan = [read_pick(reply, complete=True) for reply in answer["plan"]]
+    plan = [read_pick(reply).value for reply in answer["plan"]]
     return Shift(*read_shift(instance), tuple(plan))
 
 
@@ -65,10 +72,7 @@ class PickSession(Session[Shift]):
     """
 
     form = Form(
-        words=(
-            "one line, TRIP with orders, a colon and their slots in walking order; or WAIT and a "
-            "time; or DONE"
-        ),
+        words=PICK_WORDS,
         single_line=True,
         read=read_pick,
         nearness=pick_nearness,

@@ -24,7 +24,7 @@ from tokengym.envs.warehouse.games.stock.rules import (
     read_items,
     reorder,
 )
-from tokengym.envs.warehouse.grammar import read_reorder, reorder_nearness
+from tokengym.envs.warehouse.grammar import REORDER_WORDS, read_reorder, reorder_nearness
 
 
 @dataclass(frozen=True)
@@ -94,12 +94,9 @@ class StockSession(Session[Stretch]):
         super().__init__(compiled)
         self.inventories = [Inventory(item) for item in compiled.problem.items]
         self.form = Form(
-            words=(
-                "a line for each item to reorder, REORDER with the item and a number of units; or "
-                "REORDER NONE"
-            ),
+            words=REORDER_WORDS,
             single_line=False,
-            read=read_reorder,
+            read=partial(read_reorder, items=len(self.inventories)),
             nearness=partial(reorder_nearness, items=len(self.inventories)),
             nothing=[],
         )

@@ -52,7 +52,7 @@ class WorldServer(GymnasiumServer):
     async def step(
         self, action: NeMoGymResponse, metadata: Mapping[str, Any], session_id: str | None = None
     ) -> tuple[str | None, float, bool, bool, dict[str, Any]]:
-        """Play a reply; one that was cut off is malformed.
+        """Play a reply; of one that was cut off only ended lines count.
 
         The answer to a native call of a tool is its output, and there is no observation.
         """

@@ -65,9 +65,9 @@ class ChangeWorld(World[Till]):
         )
 
     def _respond(self, text: str, complete: bool) -> Turn:
-        match = last_match(_PAYMENT, text) if complete else None
+        match = last_match(_PAYMENT, text, complete=complete)
         if match is None:
-            wrong = complaint(text, self.expected_form, complete=complete)
+            wrong = complaint(text, self.expected_form, _PAYMENT, complete=complete)
             nothing = {_ROLE: {"amount": 0.0, "thrift": 0.0}}
             return self._end(_ROLE, wrong, nothing, StopReason.MALFORMED, {"well_formed": 0.0})
         coins, amount, best = self.compiled

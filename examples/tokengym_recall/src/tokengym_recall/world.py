@@ -95,8 +95,8 @@ class RecallWorld(World[Memory]):
     def _respond(self, text: str, complete: bool) -> Turn:
         grammar = _GOING_ON if self._passed <= len(self.compiled.noise) else _RECALLED
         form = NEXT if grammar is _GOING_ON else self.expected_form
-        match = last_match(grammar, text) if complete else None
-        wrong = "" if match else complaint(text, form, complete=complete)
+        match = last_match(grammar, text, complete=complete)
+        wrong = "" if match else complaint(text, form, grammar, complete=complete)
         if grammar is _RECALLED:
             return self._recall(match[1] if match else "", wrong)
         self._passed += 1
