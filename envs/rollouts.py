@@ -225,7 +225,7 @@ class Rollout:
 
         Args:
             text: the reply.
-            finish_reason: see `is_complete`; of a reply that was cut off only lines that had ended count.
+            finish_reason: see `is_complete`; of a reply cut off only lines that had ended count.
 
         Returns:
             the Turn that is the role's next to answer, or the last one.

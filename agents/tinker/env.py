@@ -52,7 +52,8 @@ class Member(Env):
     `context_overflow`. A first observation that does not fit is reported as
     `InitialObservationOverflow` with `max_tokens`. Of a reply that the sampler cut off
     (`stop_reason` `length`) the world reads the lines that had ended; if it finds no answer in them
-    and ends, the reason is `max_tokens`. If another role did not reply the reason is `rollout_timeout`, see `Coordinator`.
+    and ends, the reason is `max_tokens`. If another role did not reply the reason is
+    `rollout_timeout`, see `Coordinator`.
 
     Reward: what the role earned since its last reply. Metrics: those of the world; `malformed`,
     `cut_off` (by the sampler), `repeating` (itself, until it was cut off) and `copied` (the reply

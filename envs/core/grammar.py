@@ -15,9 +15,10 @@ Statements are found inside what chat models put around them: Markdown (bold, it
 bullets, numbering, headings, quotes, rows of tables), quotation marks, the brackets of a
 placeholder, JSON, emoji, `Answer:`, `<answer>` tags, `\boxed{}`, full-width characters, no-break
 and zero-width spaces, U+2212 and other minus signs, several commands on a line, a comment after
-them. A tail that qualifies (`at most`, `if it rains`), a range or a ratio makes the statement unreadable.
-What the pattern itself matches always means the same, decorated or not, and no reply takes more
-than linear time as long as the pattern begins with a word and repeats possessively (`[ \t]*+`).
+them. A tail that qualifies (`at most`, `if it rains`), a range or a ratio makes the statement
+unreadable. What the pattern itself matches always means the same, decorated or not, and no reply
+takes more than linear time as long as the pattern begins with a word and repeats possessively
+(`[ \t]*+`).
 """
 
 import re
@@ -236,6 +237,12 @@ def unbracketed(text: str) -> str:
     return _PLACEHOLDER.sub(r"\1", usual_characters(text))
 
 
+@lru_cache(maxsize=4)  # a reply is read once for its answer and again for a complaint
+def _from_the_end(text: str, complete: bool) -> list[str]:
+    """Return the lines of a reply that are read, the last one first."""
+    return lines_of(answer_of(text if complete else ended_lines(text)))[: -MOST_LINES - 1 : -1]
+
+
 def undecorated(line: str) -> str:
     """Return a line without the decoration that chat models put around a command."""
     return _parted(line)[1]
@@ -264,8 +271,7 @@ def statements(grammar: Grammar, text: str, *, complete: bool = True) -> Iterato
         text: a whole reply, of any length and content.
         complete: `False` if it was cut off: then the lines count that had ended.
     """
-    read = answer_of(text if complete else ended_lines(text))
-    for line in reversed(lines_of(read)[-MOST_LINES:]):
+    for line in _from_the_end(text, complete):
         if match := grammar.command.fullmatch(line):
             yield Statement(line, "", [match])
         elif grammar.may_state(line):
@@ -413,8 +419,7 @@ def _at_fault(grammar: Grammar, text: str, complete: bool) -> str | None:
     if unreadable:
         return unreadable[0]
     known = {each.line for each in stated}
-    read = answer_of(text if complete else ended_lines(text))
-    for line in reversed(lines_of(read)[-MOST_LINES:]):
+    for line in _from_the_end(text, complete):
         if line not in known and grammar.command.search(line):
             return line
     differing = [each.line for each in stated if each.command is None]

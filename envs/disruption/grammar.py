@@ -118,7 +118,9 @@ def _last_answer(
     chosen: list[int] = []
     reports: list[Probabilities] = []
     remarks = [said] if said else []
-    for k, target in enumerate(targets if words and shares else ()):
+    for k, target in enumerate(targets):
+        if words is None or shares is None:
+            break
         report, rescaled = normalised(shares[3 * k : 3 * k + 3], SUM_TOLERANCE)
         if report is None:
             break

@@ -113,9 +113,9 @@ class DisruptionWorld(World[CompiledDebate]):
         frozen judge's prior) + false_claims (-0.125 each); see `rewards.debate`. A malformed first
         answer counts as the worst report, a malformed final one earns the low ends of what it
         decides; each costs form, up to 0.025 by how far it is from the form. Challenger, in
-        [-1.05, 0.25]: a quarter of the change it brought about in the predictor's half-Brier, less 0.25 for each claim that is false by
-        what it was shown, and less 0.005 to 0.05 for a malformed argument; where it has notes
-        less 0.25 if it states no count of them.
+        [-1.05, 0.25]: a quarter of the change it brought about in the predictor's half-Brier, less
+        0.25 for each claim that is false by what it was shown, and less 0.005 to 0.05 for a
+        malformed argument; where it has notes less 0.25 if it states no count of them.
 
     Episode end:
         With the predictor's second answer, or its first one if `single_turn`.

@@ -1,3 +1,4 @@
+# ruff: noqa: E501
 """Ninety replies as chat models write them, with what each of them says; `None` if it says nothing.
 
 Thirty by each of three families' habits: long working and boxes (as Qwen), short Markdown with bold

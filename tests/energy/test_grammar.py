@@ -89,7 +89,7 @@ def test_a_command_that_is_not_read_is_never_silently_idle(line: str) -> None:
     devices = ("BATTERY", "EV")
     found, said = read_commands(f"BATTERY 1\n{line}", devices)
     assert found is None
-    assert f"line 2 reads {ascii(line)}" in said
+    assert f"line 2 reads {line!a}" in said
     assert read(f"BATTERY 1\n{line}\nEV 3", devices) == (1.0, 3.0)
     assert read("BATTERY 1\nThe EV is away.", devices) == (1.0, 0.0)
 

@@ -69,7 +69,7 @@ def test_what_is_no_command_is_none(said: str) -> None:
 
 @given(st.text() | replies("warehouse"))
 def test_no_text_raises(said: str) -> None:
-    read_pick(said).value
+    read_pick(said)
     units(said)
 
 
