@@ -80,6 +80,8 @@ def test_a_malformed_answer_misses_its_class() -> None:
     world = make_world("disruption")
     task = world.task("test", 0)
     world.start(task)
+    for reply in ("no idea", "ARGUE nothing"):
+        world.reply(reply)
     metrics = dict(world.reply("no idea").metrics)
     label = task.answer["labels"]["disruption"]
     assert metrics[f"recall_{label}"] == 0.0

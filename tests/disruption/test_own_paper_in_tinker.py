@@ -99,6 +99,8 @@ def test_an_answer_in_doubt_stays_malformed(said: str) -> None:
 
     async def play() -> float:
         await env.initial_observation()
+        first = await env.step(list(env.codec.write(said)))
+        assert first.metrics["malformed"] == 1.0
         result = await env.step(list(env.codec.write(said)))
         assert result.episode_done
         return result.reward
