@@ -255,8 +255,8 @@ def _score(case: Case) -> str:
             f"earn up to {terms['reasoning'].high:g}: the share of them that is true, times how "
             "near they bring the judge to the truth; one that tells it nothing does not count. The "
             "probabilities earn up to "
-            f"{terms['adaptation'].high:g} by the Brier score, so state what you believe.{both} A "
-            "reply in another form ends the episode at the lowest score."
+            f"{terms['adaptation'].high:g} by the Brier score, so state what you believe.{both} An "
+            "answer in another form counts as the worst one."
         )
     terms = debate.PROPER
     return (
@@ -267,8 +267,8 @@ def _score(case: Case) -> str:
         f"{debate.CONTRADICTION_COST:g}.{both} Claims{' of the second answer' * case.debated} "
         f"earn up to {terms['reasoning'].high:g} if they bring the judge nearer to the truth than "
         f"it is without any and cost up to {-terms['reasoning'].low:g} if they mislead it; each "
-        f"false claim costs {debate.FALSE_CLAIM_COST:g}. A reply in another form ends the episode "
-        "at the lowest score."
+        f"false claim costs {debate.FALSE_CLAIM_COST:g}. An answer in another form counts as the "
+        "worst one."
     )
 
 
