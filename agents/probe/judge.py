@@ -46,8 +46,8 @@ def judge(
         rows_P = update.moving_P
         said = [one.at(rows_P) for one in said]
         of_moving = rescore and (lambda *asked: rescore(*asked).at(rows_P))
-        verdict = judge(batch.at(rows_P), update.at(rows_P), said, of_moving)
-        return _beside_still(batch, update, verdict)
+        moving = judge(batch.at(rows_P), update.at(rows_P), said, of_moving)
+        return _beside_still(batch, update, moving)
     known = list(hypotheses(batch))
     if update.size == 0.0:
         return _unmoved(batch, known, update, said)

@@ -80,14 +80,17 @@ class _MicroBatch:
     def through_ratio(self, values_K: Floats) -> Floats:
         """Return the derivative by log-probabilities of values that multiply the ratio."""
         values_K = values_K * self.ratio_K
-        return self.of_rows(values_K) / self.count_K * self.here_K if self.sequence else values_K
+        if not self.sequence:
+            return values_K
+        return np.asarray(self.of_rows(values_K) / self.count_K * self.here_K)
 
     def policy(self) -> Floats:
         """Return the weights of tokens by the policy's loss."""
         args, advantage_K = self.args, self.advantage_K
         kept_K = self.each_K * self.kept()
         if args.loss_type == "cispo":
-            return np.minimum(self.ratio_K, _epsilon_high(args)) * advantage_K * kept_K
+            bounded_K = np.minimum(self.ratio_K, _epsilon_high(args))
+            return np.asarray(bounded_K * advantage_K * kept_K)
         if args.loss_type == "vespo":
             return self.gamma() * advantage_K * kept_K
         return self.through_ratio(self.slope() * kept_K)
@@ -100,8 +103,9 @@ class _MicroBatch:
         away_K = np.where(self.here_K, batch.reference_K - batch.table.logprob_K, 0.0)
         pull_K, each_K = np.expm1(away_K), args.beta * self.each_K
         if not args.use_bias_correction_kl:
-            return each_K * pull_K
-        return each_K * self.ratio_K * pull_K - self.through_ratio(each_K * (pull_K - away_K))
+            return np.asarray(each_K * pull_K)
+        estimate_K = self.through_ratio(each_K * (pull_K - away_K))
+        return np.asarray(each_K * self.ratio_K * pull_K - estimate_K)
 
     def slope(self) -> Floats:
         """Return the derivative of a token's gain by its ratio: clipped, or gated softly."""
@@ -163,14 +167,14 @@ def _averages(args: Any, rows_M: Ints, counts_N: Floats) -> Floats:
     """Return what a token's loss is multiplied with, by rollout, apart from accumulation."""
     rows, ones_N = max(1, len(rows_M)), np.ones(len(counts_N))
     if args.loss_type in ("grpo", "sapo"):
-        return ones_N / np.maximum(counts_N, 1.0) / rows
+        return np.asarray(ones_N / np.maximum(counts_N, 1.0) / rows)
     divisors = {
         "bnpo": max(1.0, float(counts_N[rows_M].sum())),
         "dr_grpo": rows * args.max_completion_length,
         "luspo": rows,
     }
     whole = max(1.0, float(counts_N.sum())) / args.steps_per_generation
-    return ones_N / divisors.get(args.loss_type, whole)
+    return np.asarray(ones_N / divisors.get(args.loss_type, whole))
 
 
 def _parts(args: Any, batch: ProbeBatch, passes: int, penalty: bool) -> Iterator[Part]:

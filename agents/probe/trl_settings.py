@@ -88,7 +88,7 @@ def read_settings(settings: Mapping[str, Any]) -> TrlSettings:
     owners = (GRPOConfig, ModelConfig, ScriptArguments, TrainingArguments)
     known, of_model, *_ = names = [{one.name for one in fields(owner)} for owner in owners]
     for name, value in settings.items():
-        if name not in set().union(*names):
+        if not any(name in one for one in names):
             raise OptionError(f"--set takes settings of GRPOConfig, it has no {name!r}")
         if name in _REFUSED and value:
             raise OptionError(f"{name} cannot be judged: {_REFUSED[name]}")

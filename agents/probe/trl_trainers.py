@@ -61,7 +61,8 @@ def open_trainer(name: str, folder: Path, settings: Mapping[str, Any]) -> Iterat
     Raises:
         OptionError: if a setting is not one that can be judged.
     """
-    columns = {"yours": settings} if settings else {"default": {}, "unbiased": UNBIASED}
+    columns: dict[str, Mapping[str, Any]] = {"default": {}, "unbiased": UNBIASED}
+    columns = {"yours": settings} if settings else columns
     runs, title = [], f"TRL {version(name)}, GRPOTrainer"
     for column, given in columns.items():
         asked = read_settings(given)
@@ -180,9 +181,10 @@ class _Run:
             passes: the rows of each backward pass.
             last: whether of equal rollouts the last one is taken first.
         """
-        parts, found = self.args.steps_per_generation, []
+        parts = self.args.steps_per_generation
+        found: list[Ints] = []
         for start in range(0, len(passes), parts):
-            waiting = defaultdict(list)
+            waiting: defaultdict[tuple[int, ...], list[int]] = defaultdict(list)
             for number, one in enumerate(self.rollouts):
                 waiting[_key((*one.prompt_ids, *one.completion_ids))].append(number)
             here = passes[start : start + parts]

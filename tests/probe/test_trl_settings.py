@@ -3,7 +3,7 @@
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -119,8 +119,8 @@ WRITTEN: list[Mapping[str, Any]] = [
 
 def judged(settings: Mapping[str, Any], folder: Path, cases: set[str]) -> list[ProbeVerdict]:
     with open_trainer("trl", folder, settings) as trainer:
-        trainer.runs[:] = [run for run in trainer.runs if run[1] in cases]
-        return [result.verdict for result in run_campaign(trainer, "tokengym probe trl")]
+        some = replace(trainer, runs=[run for run in trainer.runs if run[1] in cases])
+        return [result.verdict for result in run_campaign(some, "tokengym probe trl")]
 
 
 def test_every_field_of_grpo_is_judged_handed_on_or_replaced() -> None:
