@@ -15,6 +15,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from statistics import fmean
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -103,7 +104,7 @@ def references(runs: Sequence[LearnedRun]) -> dict[str, float]:
     lines = {
         "optimum": [scale.ends.oracle for scale in scales],
         **{
-            rung.name: [np.mean(s.returns[rung.policy].used_T) for s in scales]
+            rung.name: [fmean(s.returns[rung.policy].used_T) for s in scales]
             for rung in textbook[-1:]
         },
         "best blind": [scale.ends.blind for scale in scales],
@@ -125,8 +126,10 @@ def draw(axes: "Axes", runs: Sequence[LearnedRun]) -> None:
     steps = max(each.run.steps_done for each in runs)
     for place, (name, mean) in enumerate(references(runs).items()):
         axes.axhline(mean, color=_INK, ls="--", lw=1)
-        at = {"ha": "right", "va": "top"} if place else {"ha": "left", "va": "bottom"}
-        axes.annotate(name, (steps if place else 0, mean), color=_INK, fontsize=8, **at)
+        side, above = ("right", "top") if place else ("left", "bottom")
+        axes.annotate(
+            name, (steps if place else 0, mean), color=_INK, fontsize=8, ha=side, va=above
+        )
     config = runs[0].run.config
     axes.set_title(f"{spec(config.world).short_name}, {config.level}", color=_INK, fontsize=10)
     axes.set_xlabel("step", color=_INK, fontsize=9)

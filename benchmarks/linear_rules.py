@@ -45,7 +45,7 @@ def operator(
     """Add four numbers' worth of power to each of two devices that run, or eight to one."""
     shown = EnergyWorld.cast(world).shown
     plant, step, devices = shown.plant, shown.step, shown.plant.devices
-    commands = read_commands(base(world, turn, rng), devices, complete=True)
+    commands = read_commands(base(world, turn, rng), devices, complete=True).value
     assert commands is not None
     left = 1.0 - step / plant.steps
     full = shown.state.stored / plant.capacity - 0.5

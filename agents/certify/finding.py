@@ -151,7 +151,7 @@ class Check:
     def cause(self, bench: Bench) -> str:
         """Return the failed checks of which a failure of this one may be a consequence."""
         if {"references", "claims", "repeats"} & {*self.needs}:
-            roots = ROOTS
+            roots: tuple[str, ...] = ROOTS
         else:
             roots = CHANCE if self.group in SCORED or self.name == "sound.global_random" else ()
         found = dict.fromkeys(name for name in (*roots, *self.after) if name in bench.broken)

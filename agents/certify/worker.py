@@ -180,7 +180,8 @@ def _guarded() -> None:
     if worker == 0:
         main()
         os._exit(0)
-    os.close(0), os.close(1)
+    os.close(0)
+    os.close(1)
     status = 0
 
     def end(*_: Any) -> None:

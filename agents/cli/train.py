@@ -137,9 +137,8 @@ class WorldHelp(TyperCommand):
     def _name_further(self, params: Sequence[Any]) -> None:
         """Hide options that few need, and name them at the end by group."""
         further: dict[str, list[str]] = {}
-        for param in self.params:
-            rare = param in params and not (param.required or param.name in FIRST)
-            param.hidden = rare and isinstance(param, TyperOption)
+        for param in (one for one in self.params if isinstance(one, TyperOption)):
+            param.hidden = param in params and not (param.required or param.name in FIRST)
             if param.hidden:
                 group = param.rich_help_panel or "Further"
                 further.setdefault(group, []).append(param.opts[0])

@@ -115,8 +115,12 @@ class EndpointPolicy:
     async def _play(self, world: EvaluatedWorld, rollouts: PolicyRollouts) -> None:
         place = world.place
         endpoint = Endpoint.named(self.name, self.settings, place.temperature, place.max_tokens)
-        sampling = {"temperature": endpoint.temperature, "max_tokens": endpoint.max_tokens}
-        origin = replace(world.origin, policy=self.name, **sampling)
+        origin = replace(
+            world.origin,
+            policy=self.name,
+            temperature=endpoint.temperature,
+            max_tokens=endpoint.max_tokens,
+        )
         of = endpoint, world.world, world.role, world.opponents, origin, self.system
         async with endpoint.client:
             at_once = asyncio.Semaphore(self.settings.concurrency)

@@ -107,8 +107,8 @@ class PolicyResult:
     @property
     def form_warning(self) -> str:
         """What to do if the policy does not know the form; empty if it does."""
-        shares = (self.malformed, self.cut_off, self.repeating)
-        return form_warning(*(share.value for share in shares), self.prompt)
+        malformed, cut_off = self.malformed.value, self.cut_off.value
+        return form_warning(malformed, cut_off, self.repeating.value, self.prompt)
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """Where an update differs from what is due, in a trainer's terms, if no known fault explains it."""
 
 from collections.abc import Iterator, Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -47,7 +47,7 @@ def differing(
         bases: weights of tokens that would be right, by name, the plainest first.
         allowed: share of the update that may be left.
     """
-    found = []
+    found: list[Any] = []
     for base, weights_K in bases.items():
         if not weights_K.any():
             continue

@@ -92,7 +92,7 @@ class _MicroBatch:
             bounded_K = np.minimum(self.ratio_K, _epsilon_high(args))
             return np.asarray(bounded_K * advantage_K * kept_K)
         if args.loss_type == "vespo":
-            return self.gamma() * advantage_K * kept_K
+            return np.asarray(self.gamma() * advantage_K * kept_K)
         return self.through_ratio(self.slope() * kept_K)
 
     def penalty(self) -> Floats:

@@ -182,6 +182,7 @@ class _Run:
             last: whether of equal rollouts the last one is taken first.
         """
         parts = self.args.steps_per_generation
+        assert parts is not None
         found: list[Ints] = []
         for start in range(0, len(passes), parts):
             waiting: defaultdict[tuple[int, ...], list[int]] = defaultdict(list)
@@ -199,12 +200,12 @@ class _Run:
     def _designed(self) -> _Recorder:
         """Train on designed groups, as many as a generation has."""
         args, known = self.args, WORLDS if self.case == ALL_WORLDS else FEW
-        count = args.generation_batch_size // args.num_generations
+        count = _groups(args)
         worlds = list(known[:count])
         for n in range(len(known), count):
             again = known[n % len(known)]
             worlds.append(again._replace(name=f"{again.name} {n}"))
-        self.rollouts = designed_rollouts(args.seed, args.num_generations, worlds)
+        self.rollouts = designed_rollouts(args.seed, args.num_generations or 1, worlds)
         waiting: defaultdict[str, list[ProbeRollout]] = defaultdict(list)
         for rollout in self.rollouts:
             waiting[rollout.group].append(rollout)
@@ -237,8 +238,7 @@ class _Run:
                 self.rollouts.append(one)
             return [one.reward for one in self.rollouts[-len(prompts) :]]
 
-        count = args.generation_batch_size // args.num_generations
-        return self._train([f"Question {number}:" for number in range(count)], paid)
+        return self._train([f"Question {number}:" for number in range(_groups(args))], paid)
 
     def _train(self, prompts: Sequence[str], paid: Rewards, roll_out: Any = None) -> _Recorder:
         recorder, model = _Recorder(self.args.adam_beta1), str(self.model)
@@ -255,3 +255,10 @@ class _Run:
             )
         trainer.train()
         return recorder
+
+
+def _groups(args: GRPOConfig) -> int:
+    """Return how many groups a generation has."""
+    assert args.generation_batch_size is not None
+    assert args.num_generations is not None
+    return args.generation_batch_size // args.num_generations

@@ -83,7 +83,8 @@ class PolicyTrainer:
 
     async def sampler(self) -> tinker.SamplingClient:
         """Return a sampler of the current policy."""
-        return await self.client.save_weights_and_get_sampling_client()
+        sampler: tinker.SamplingClient = await self.client.save_weights_and_get_sampling_client()
+        return sampler
 
     async def save(self, step: int) -> None:
         """Save the policy after `step` steps, if the configuration says so.

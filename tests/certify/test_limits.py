@@ -250,6 +250,7 @@ def test_findings_of_a_run_that_was_stopped_remain() -> None:
     first, *rest = sorted(kept[0].findings, key=lambda one: one.status is Status.UNTOLD)
     assert first.status is Status.PASSED
     assert {one.found for one in rest} == {"the run was stopped before"}
+    asked: tuple[str, dict[str, Any], Any, dict[str, Any]]
     asked = "kept", {}, replace(MANY, tasks=4), {}
     assert replace(whole, package="products").holds_for(*asked)
     assert not replace(kept[0], package="products").holds_for(*asked)

@@ -32,10 +32,10 @@ class OfInputs(GRPOTrainer):
     def change(self, inputs: Inputs) -> None:
         raise NotImplementedError
 
-    def _compute_loss(self, model: Any, inputs: Inputs) -> torch.Tensor:
+    def _compute_loss(self, model: Any, inputs: Inputs) -> Any:
         changed = dict(inputs)
         self.change(changed)
-        return super()._compute_loss(model, changed)
+        return super()._compute_loss(model, changed)  # type: ignore[no-untyped-call]
 
 
 def of_inputs(change: Callable[[Any, Inputs], None]) -> type[GRPOTrainer]:
@@ -120,7 +120,8 @@ class OneSlice(GRPOTrainer):
 
     def _prepare_inputs(self, generation_batch: Any) -> Any:
         super()._prepare_inputs(generation_batch)
-        return self._buffered_inputs[0]
+        buffered: Any = self._buffered_inputs
+        return buffered[0]
 
 
 class Frozen(GRPOTrainer):
@@ -135,9 +136,10 @@ class Frozen(GRPOTrainer):
 class Regularised(GRPOTrainer):
     """Adds the squares of the weights to the loss."""
 
-    def _compute_loss(self, model: Any, inputs: Inputs) -> torch.Tensor:
+    def _compute_loss(self, model: Any, inputs: Inputs) -> Any:
         squares = sum((value**2).sum() for value in model.parameters())
-        return super()._compute_loss(model, inputs) + 1e-4 * squares
+        loss = super()._compute_loss(model, inputs)  # type: ignore[no-untyped-call]
+        return loss + 1e-4 * squares
 
 
 class Curious(GRPOTrainer):
@@ -151,21 +153,21 @@ class Curious(GRPOTrainer):
 class NextRewards(GRPOTrainer):
     """Pays each rollout for the next one."""
 
-    def _calculate_rewards(self, *given: Any) -> torch.Tensor:
+    def _calculate_rewards(self, *given: Any) -> Any:
         return super()._calculate_rewards(*given).roll(-1, 0)
 
 
 class ClippedRewards(GRPOTrainer):
     """Clips rewards."""
 
-    def _calculate_rewards(self, *given: Any) -> torch.Tensor:
+    def _calculate_rewards(self, *given: Any) -> Any:
         return super()._calculate_rewards(*given).clamp(0, 1)
 
 
 class Regrouped(GRPOTrainer):
     """Compares rollouts of different prompts."""
 
-    def _calculate_rewards(self, *given: Any) -> torch.Tensor:
+    def _calculate_rewards(self, *given: Any) -> Any:
         rewards, size = super()._calculate_rewards(*given), self.num_generations
         means = rewards.roll(2, 0).view(-1, size, 1).mean(1).repeat_interleave(size, 0)
         return rewards - means.roll(-2, 0)

@@ -16,6 +16,7 @@ from trl.trainer.grpo_config import GRPOConfig
 
 from tokengym.agents.probe import trl_settings
 from tokengym.agents.probe.campaign import ALL_WORLDS, REFERENCE, run_campaign
+from tokengym.agents.probe.trl_loss import LOSSES
 from tokengym.agents.probe.trl_settings import batch_sizes, read_settings
 from tokengym.agents.probe.trl_trainers import open_trainer
 from tokengym.agents.probe.verdict import ProbeVerdict, VerdictKind
@@ -27,7 +28,7 @@ GSPO = {"loss_type": "grpo", "importance_sampling_level": "sequence"}
 SAPO, VESPO = {"loss_type": "sapo"}, {"loss_type": "vespo"}
 SYNCED = {"beta": 0.1, "sync_ref_model": True}
 VALUES: dict[str, tuple[Mapping[str, Any], tuple[Any, ...]]] = {
-    "loss_type": ({}, trl_settings.LOSSES),
+    "loss_type": ({}, LOSSES),
     "scale_rewards": ({}, ("group", "batch", "none", True, False)),
     "importance_sampling_level": ({}, ("token", "sequence")),
     "multi_objective_aggregation": ({}, ("sum_then_normalize", "normalize_then_sum")),

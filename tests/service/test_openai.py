@@ -260,9 +260,8 @@ def test_a_client_that_goes_leaves_nothing_behind(
     options: dict[str, Any] = {"n": 64, "max_tokens": 800, "temperature": 2.0, "logprobs": 0}
     hasty = harness.with_options(timeout=2.0, max_retries=0)
     with ThreadPoolExecutor(1) as threads:
-        gone = threads.submit(
-            hasty.completions.create, model=starting_service.model_name, prompt="a", **options
-        )
+        name = starting_service.model_name
+        gone = threads.submit(lambda: hasty.completions.create(model=name, prompt="a", **options))
         while status(starting_service)["held_bytes"] == before and not gone.done():
             pass
         assert not gone.done()

@@ -80,7 +80,8 @@ def test_a_policy_ignorant_of_the_form_is_found_first(tmp_path: Path) -> None:
     config = replace(preset("forecast"), max_tokens=8, options={"label": "expected"})
     report = reported(tmp_path, config, [], malformed=True)
     assert "0% of the replies have the form that is asked for" in report.lines[1]
-    trained = dict(report.tables[0].rows)["trained on"]  # type: ignore[call-overload]
+    name, trained = report.tables[0].rows[0]
+    assert name == "trained on"
     assert "(label expected, full prompts, temperature 1, at most 8 tokens a reply)" in trained
     row = {"step": 0, "env/all/malformed": 0.98, **REWARDED}
     (tmp_path / "metrics.jsonl").write_text(json.dumps(row) + "\n")

@@ -129,7 +129,7 @@ class Decoding:
             each = zip(queries[:, None], self.slots, self.starts, strict=True)
             seen = ((q, states[:, slot, None, :, : start + 1]) for q, slot, start in each)
             mixed = torch.cat(
-                [F.scaled_dot_product_attention(q, *kv, scale=scale) for q, kv in seen]
+                [F.scaled_dot_product_attention(q, k, v, scale=scale) for q, (k, v) in seen]
             )
         else:
             mixed = self._together(queries, states, scale)
