@@ -6,6 +6,8 @@ answers and restated questions (as Llama), headings, tables and explanations aft
 Claude and GPT).
 """
 
+from typing import Any
+
 from tokengym.envs.warehouse.grammar import EndShift, Trip, Wait
 
 DAY = ("BATTERY", "EV", "HEAT")
@@ -42,7 +44,7 @@ QWEN = (
     ("debate", "\\boxed{LABEL neutral}\n\\boxed{P 0.2 0.3 0.5}", ("neutral", (0.2, 0.3, 0.5))),
     ("desk", "<think>\nThe style book is dear.\n</think>\n\nopen(note=4)", ("open", {"note": 4})),
 )  # fmt: skip
-LLAMA: list[Any] = (
+LLAMA: tuple[Any, ...] = (
     ("forecast", "Based on the data, I estimate the probability that the answer is yes as follows.\n\nProbability: 0.420", 0.42),
     ("forecast", "The probability is 0.420.", 0.42),
     ("forecast", "Probability of yes: 0.420", 0.42),

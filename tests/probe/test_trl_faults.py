@@ -67,7 +67,7 @@ def without_last(trained: torch.Tensor, inputs: Inputs) -> torch.Tensor:
 def later_turns(trained: torch.Tensor, inputs: Inputs) -> torch.Tensor:
     """Leave the turn after the last text of the environment."""
     read = inputs["completion_mask"] * (1 - trained)
-    after = read.flip(1).cumsum(1).flip(1)
+    after: torch.Tensor = read.flip(1).cumsum(1).flip(1)
     return trained * (after == 0)
 
 

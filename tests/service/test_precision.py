@@ -50,7 +50,7 @@ def _sampled(sampler: Sampler, prompts: list[np.ndarray]) -> list[tuple[np.ndarr
     ]
 
 
-# In bfloat16 products of other shapes round apart, here by a root mean square of .0XX.
+# In bfloat16 products of other shapes round apart, by an amount that depends on the processor.
 @pytest.mark.nightly
 @pytest.mark.parametrize(("precision", "limit"), [("float32", 1e-5), ("bfloat16", 2e-2)])
 def test_training_computes_the_log_probabilities_that_were_sampled_with(
