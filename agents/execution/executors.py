@@ -116,7 +116,7 @@ class Processes(Executor):
 
 
 def find_executor(workers: int) -> Executor:
-    """Return the executor with so many workers."""
+    """Return the executor with a number of workers."""
     return IN_PROCESS if workers == 1 else Processes(workers)
 
 

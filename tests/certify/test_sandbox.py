@@ -181,7 +181,7 @@ def test_a_clock_that_goes_ahead_shows_other_hours(sandbox: Sandbox) -> None:
         assert (total(other, "hour").total - now) % 24 in (7, 8)
 
 
-def test_words_of_a_grader_that_does_not_open_are_cleaned_and_cut(tmp_path: Path) -> None:
+def test_words_of_an_unopened_grader_are_cleaned_and_cut(tmp_path: Path) -> None:
     (tmp_path / "bad.py").write_text("raise ValueError('\\x1b[31m\\x00' + 'long ' * 10_000)\n")
     (tmp_path / "rows.jsonl").write_text('{"prompt": "1?"}\n' * 4)
     with pytest.raises(SourceFailure) as failure:

@@ -112,7 +112,7 @@ def test_a_complaint_names_the_line_at_fault_and_the_form() -> None:
 
 
 @given(st.text(), st.text())
-def test_of_a_reply_cut_off_the_lines_that_ended_are_read(before: str, unfinished: str) -> None:
+def test_lines_that_ended_before_a_cut_are_read(before: str, unfinished: str) -> None:
     rest = "".join(unfinished.split()).replace("<", "")
     cut = last_match(COMMAND, f"{before}\nBATTERY 2\n{rest}", complete=False)
     assert cut is not None

@@ -53,14 +53,14 @@ def test_there_is_one_version() -> None:
 
 def test_objects_show_themselves_in_a_line() -> None:
     hostile = "<script>alert(1)</script>\n\x1b[31m & \u202e" + "x" * 500
-    world = tokengym.make_world("disruption")
+    world = tokengym.make_world("disruption", "first_year")
     task = world.task("test", 4)
     episode = tokengym.envs.Episode(world, task)
     before = repr(world)
     turn = episode.say(hostile)
     shown: dict[str, tuple[Any, list[str]]] = {
         "task": (task, [task.fingerprint, "test"]),
-        "world": (world, ["DisruptionWorld", "L2"]),
+        "world": (world, ["DisruptionWorld", "first_year"]),
         "turn": (turn, ["predictor", "malformed"]),
         "spec": (world.spec, ["tokengym/Disruption-v2", "challenger"]),
         "specs": (tokengym.specs(), ["tokengym/Disruption-v2", "tokengym/Forecast-v1"]),

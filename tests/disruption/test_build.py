@@ -47,7 +47,7 @@ def test_the_manifest_lists_what_went_in_and_what_came_out(built: Path, snapshot
         assert sum(manifest["audit"]["by_year"][split].values()) == len(listed)
     kept = sum(map(len, papers.values()))
     assert manifest["source"]["eligible"] == kept + sum(manifest["source"]["left_out"].values())
-    assert manifest["audit"]["prompts_compared"] == 12 * kept
+    assert manifest["audit"]["prompts_compared"] == 24 * kept
     assert str(snapshot) not in (built / MANIFEST).read_text()
 
 

@@ -92,7 +92,7 @@ def test_an_incomplete_or_improper_answer_is_malformed(text: str) -> None:
     assert read_answer(text, ONE).value is None
 
 
-def test_an_answer_that_was_cut_off_before_its_end_is_malformed() -> None:
+def test_an_answer_cut_before_its_end_is_malformed() -> None:
     assert read_answer(GOOD, ONE, complete=False).value is None
     ended = read_answer(f"{GOOD}\nCLAIM n_i >=", ONE, complete=False)
     assert ended == read_answer(GOOD, ONE)

@@ -92,7 +92,7 @@ def test_a_malformed_first_answer_is_told_to_its_author_alone() -> None:
     assert answered.text.startswith("Malformed reply: no line matched; line 1 reads 'no idea'.")
 
 
-def test_an_answer_cut_after_its_lines_counts_and_costs_its_form() -> None:
+def test_an_answer_cut_after_its_lines_costs_its_form() -> None:
     world, good = make(), ANSWER.format("neutral", 0.2, 0.3, 0.5)
     whole = play(world, world.task(), good, "ARGUE neutral", good)
     play(world, world.task(), good, "ARGUE neutral")

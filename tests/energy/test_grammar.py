@@ -107,7 +107,7 @@ def test_the_last_of_several_powers_counts_and_is_remarked_on() -> None:
     assert read_commands("EV 1\nBATTERY 2\nEV 3", ("BATTERY", "EV")) == ((2.0, 3.0), SEVERAL)
 
 
-def test_a_reply_that_was_cut_off_must_have_named_every_device() -> None:
+def test_a_cut_reply_must_have_named_every_device() -> None:
     def cut(text: str) -> tuple[float, ...] | None:
         return read_commands(text, ("BATTERY", "EV"), complete=False).value
 

@@ -84,7 +84,7 @@ def test_equal_rungs_are_merged_with_the_better_one() -> None:
         LevelLadder.measure(world, world.first_tasks("validation", 1))
 
 
-def test_rungs_from_outside_stand_where_they_earn_and_breaks_are_counted() -> None:
+def test_rungs_from_outside_stand_where_they_earn() -> None:
     world = make_world("warehouse", "stock")
     tasks = world.first_tasks("validation", 12)
     role, ladder = world.spec.roles[0], ladder_of(world.spec, "stock", "lead")

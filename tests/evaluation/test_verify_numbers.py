@@ -113,9 +113,9 @@ def test_each_end_of_skill_is_named_when_it_is_edited(kept: EvaluationFolder) ->
     kept.file.write_text(json.dumps(data))
     found = [line.partition(" is ")[0] for line in verify_evaluation(kept).differences]
     kept.file.write_text(text)
-    # Five policies of forecast and six of energy: the ends and the rungs between. Forecast states
+    # Five policies of forecast and nine of energy: the ends and the rungs between. Forecast states
     # them in two units, and both as the ladder values them.
-    assert len(wanted) == (5 * 3 + 1) * 3 + (6 * 2 + 1) * 3
+    assert len(wanted) == (5 * 3 + 1) * 3 + (9 * 2 + 1) * 3
     assert sorted(found) == sorted(wanted)
 
 

@@ -42,7 +42,7 @@ def rollout(kind: str, split: str, group: int) -> RolloutRecord:
 @pytest.fixture
 def run(tmp_path: Path) -> RunFolder:
     made = RunFolder(tmp_path / "run")
-    made.write_config(preset(WORLD, options=OPTIONS))
+    made.write_config(preset(WORLD, spec(WORLD).levels[0], options=OPTIONS))
     before = [rollout("evaluation", "test", group) for group in range(4)]
     made.rollouts.append(train_segment(0), [rollout("train", "train", group) for group in range(2)])
     write_evaluation(made, {"before": [before]})

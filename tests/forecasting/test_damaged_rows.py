@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.forecasting.questions_file import plain
-from tokengym.envs.forecasting.data.reading import Reading
+from tokengym.envs.forecasting.data.reading import QuestionReading
 from tokengym.envs.intake import files
 
 DEEP = "[" * 100_000 + "]" * 100_000
@@ -41,9 +41,9 @@ DAMAGED: dict[str, bytes] = {
 }
 
 
-def read(path: Path, content: bytes) -> Reading:
+def read(path: Path, content: bytes) -> QuestionReading:
     path.write_bytes(content)
-    reading = Reading()
+    reading = QuestionReading()
     reading.read(path)
     assert len(reading.usable()) == 2
     return reading
@@ -107,7 +107,7 @@ def test_tables_are_read_up_to_an_overlong_line(tmp_path: Path) -> None:
 def test_a_first_line_too_long_to_hold_is_named(tmp_path: Path) -> None:
     path = tmp_path / "rows.csv"
     path.write_bytes(b"0" * 3 * LONG)
-    reading = Reading()
+    reading = QuestionReading()
     reading.read(path)
     assert ["a line is longer than" in str(rejected) for rejected in reading.rejected] == [True]
 

@@ -33,7 +33,7 @@ def test_a_question_of_a_file_is_asked_and_scored(
     for name in SPLITS:
         task = world.task(name, 0)
         turn = world.start(task)
-        assert "Probability: " in turn.text
+        assert '"Probability:" and the number' in turn.text
         happened = task.answer["outcome"]
         assert world.reply(f"Probability: {happened}").rewards["forecaster"] == 1.0
         assert world.optimum(task)["forecaster"] == (1.0, False)

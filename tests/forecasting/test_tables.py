@@ -14,7 +14,7 @@ import pytest
 from tests.forecasting.questions_file import plain, report_of, tasks_of, world_of, write_lines
 from tests.forecasting.test_formats import autocast, post
 from tokengym.envs.core.errors import DataError
-from tokengym.envs.forecasting.data.reading import Reading
+from tokengym.envs.forecasting.data.reading import QuestionReading
 from tokengym.envs.intake.rows import read_rows
 
 ROWS: list[dict[str, Any]] = [
@@ -105,7 +105,7 @@ def test_numeric_questions_are_asked_in_ranges(tmp_path: Path) -> None:
 def test_thresholds_that_make_no_sense_are_refused(
     changes: dict[str, Any], reason: str, tmp_path: Path
 ) -> None:
-    reading = Reading()
+    reading = QuestionReading()
     reading.read(write_lines(tmp_path / "a.jsonl", [plain(1, **changes)]))
     assert reason in reading.rejected[0].reason
 
@@ -118,7 +118,7 @@ def test_numeric_questions_of_metaculus_and_autocast_have_thresholds(tmp_path: P
     ]
     choices = {"min": 10, "max": 110, "deriv_ratio": 1}
     seats = autocast(1, qtype="num", choices=choices, answer=0.5)
-    reading = Reading()
+    reading = QuestionReading()
     reading.read(write_lines(tmp_path / "a.jsonl", [*posts, seats]))
     first, second, third = reading.usable()
     assert first.labels[:2] == ("at most 20", "above 20, at most 40")
@@ -134,7 +134,7 @@ def test_epochs_in_a_table_are_times(tmp_path: Path) -> None:
         "id,question,asked_at,resolves_at,outcome\n"
         f"a,Will it?,{stamp},2025-02-01,yes\n\nb,Will that?,{1000 * stamp},2025-02-01,0\n"
     )
-    reading = Reading()
+    reading = QuestionReading()
     reading.read(path)
     assert [r.asked_at.hour for r in reading.usable()] == [12, 12]
 

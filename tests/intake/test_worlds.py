@@ -349,12 +349,12 @@ def test_data_that_are_named_twice_are_read_together(tmp_path: Path) -> None:
         sizes = []
         for files in (halves, halves[::-1], [whole]):
             said: dict[str, Any] = {"options": {"prompt": "full"}}
-            add_data(said, files)
+            add_data(said, files, None)
             world = make_world(name, **said["options"])
             sizes.append([world.size(split) for split in SPLITS])
         assert sizes[0] == sizes[1] == sizes[2]
     unsaid: dict[str, Any] = {}
-    add_data(unsaid, None)
+    add_data(unsaid, None, None)
     assert unsaid == {}
 
 

@@ -258,7 +258,7 @@ def test_a_client_that_goes_leaves_nothing_behind(
     before = status(starting_service)["held_bytes"]
     # So hot that hardly any reply ends by itself before it was looked at.
     options: dict[str, Any] = {"n": 64, "max_tokens": 800, "temperature": 2.0, "logprobs": 0}
-    hasty = harness.with_options(timeout=2.0, max_retries=0)
+    hasty = harness.with_options(timeout=0.3, max_retries=0)
     with ThreadPoolExecutor(1) as threads:
         name = starting_service.model_name
         gone = threads.submit(lambda: hasty.completions.create(model=name, prompt="a", **options))

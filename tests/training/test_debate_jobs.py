@@ -125,7 +125,7 @@ def test_the_described_debate_is_an_overridable_preset() -> None:
     plain = preset("disruption", "L2", options=described)
     taught: dict[str, Any] = {"warm_start": 14, "warm_start_updates": 16, "warm_start_rate": 0.003}
     assert config == replace(plain, learning_rate=0.001, **taught)
-    assert preset("disruption", as_described=True, model="smollm2").learning_rate is None
+    assert preset("disruption", as_described=True, model="smollm2").learning_rate == 3e-4
     changed = preset(
         "disruption", as_described=True, options={"reward": "proper"}, warm_start=3, steps=7
     )

@@ -48,7 +48,7 @@ def count(browser: Browser) -> str:
 def test_the_page_shows_curves_with_their_lines_and_all_rollouts(page: Browser) -> None:
     assert count(page).startswith(f"{ROLLOUTS} rollouts in {STEPS * GROUPS + 6} groups")
     shown = page.evaluate("document.querySelector('.panels').innerText")
-    for word in ("Return", "Ties", "reachable", "blind", "oracle"):
+    for word in ("Return", "Ties", "posterior", "best x", "random"):
         assert word in shown
     assert page.errors == []
 

@@ -10,7 +10,7 @@ from tokengym.envs.registry import baselines, make_world, specs
 from tokengym.envs.warehouse.world import ROLE
 from tokengym.rewards.bounds import GRID
 
-KNOWN = ["pick", "pick_clauses", "stock", "stock_large", "lease"]
+KNOWN = ["pick", "aisle", "pick_clauses", "stock", "stock_large", "lease"]
 ORACLE = baselines("warehouse")["oracle"]
 RANDOM = baselines("warehouse")["random"]
 

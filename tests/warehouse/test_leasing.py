@@ -103,7 +103,9 @@ def test_the_objective_is_the_mean_of_what_is_earned() -> None:
 )
 def test_a_price_is_read(said: str, price: int | None) -> None:
     assert read_quote(said).value == price
-    assert read_quote(said, complete=False).value is None
+    # Of a reply that was cut off, the lines that had ended count.
+    whole, _, _ = said.rpartition("\n")
+    assert read_quote(said, complete=False).value == read_quote(whole).value
 
 
 @pytest.mark.parametrize(

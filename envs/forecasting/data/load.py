@@ -16,7 +16,7 @@ from tokengym.envs.core.errors import DataError
 from tokengym.envs.core.immutable import Immutable
 from tokengym.envs.forecasting.data.fields import moment
 from tokengym.envs.forecasting.data.headings import read_columns
-from tokengym.envs.forecasting.data.reading import Reading
+from tokengym.envs.forecasting.data.reading import QuestionReading
 from tokengym.envs.forecasting.data.record import QuestionRecord, RowError
 from tokengym.envs.forecasting.data.report import GUARDS
 from tokengym.envs.forecasting.data.splits import split
@@ -94,7 +94,7 @@ def _load(
         names = ", ".join(map(str, files))
         raise DataError(f"the files have changed since they were read: {names}")
     moment_of_cutoff = _cutoff(cutoff)
-    reading = Reading(dict(columns))
+    reading = QuestionReading(dict(columns))
     for file in files:
         reading.read(file)
     records = reading.usable()

@@ -40,7 +40,7 @@ _Key = tuple[str, str, tuple[str, ...]]
 """Identity of a question: event, words, and names of the outcomes."""
 
 
-class Reading:
+class QuestionReading:
     """The records read so far.
 
     Args:
