@@ -235,12 +235,11 @@ class Sandbox(Source):
                 process.wait(_ENDING)  # by itself, for its status
             self.close()
             raise SourceFailure(f"{doing}: the process ended with status {process.returncode}")
-        try:
-            answer: dict[str, Any] = json.loads(line)
-            known = answer["id"] == self._asked
-        except (ValueError, TypeError, KeyError):
-            known = False
-        if not known:
+        answer: dict[str, Any] = {}
+        with contextlib.suppress(ValueError):
+            said = json.loads(line)
+            answer = said if isinstance(said, dict) else {}
+        if answer.get("id") != self._asked:
             raise self._failed(f"{doing}: it wrote {shorten(ascii(line))} into certify's own pipe")
         late = queued(f"/proc/self/task/{self._reader.native_id}")
         self._own = Spent(answer["spent"], answer["queued"])

@@ -75,7 +75,7 @@ class _MicroBatch:
     def of_rows(self, values_K: Floats) -> Floats:
         """Return the sum over each row's tokens, at all of them."""
         sums_N = np.bincount(self.rows_K, values_K * self.here_K, len(self.batch.rollouts))
-        return np.asarray(sums_N[self.rows_K])
+        return np.asarray(sums_N[self.rows_K], np.float64)
 
     def through_ratio(self, values_K: Floats) -> Floats:
         """Return the derivative by log-probabilities of values that multiply the ratio."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from transformers import TrainingArguments
-from trl import ScriptArguments
+from trl.scripts.utils import ScriptArguments
 from trl.trainer.grpo_config import GRPOConfig
 from trl.trainer.model_config import ModelConfig
 from trl.trainer.utils import get_peft_config

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import torch
 from datasets import Dataset
-from peft import get_peft_model
 from transformers import AutoTokenizer, TrainerCallback
 from trl.trainer.grpo_config import GRPOConfig
 from trl.trainer.grpo_trainer import GRPOTrainer
@@ -68,9 +67,9 @@ def open_trainer(name: str, folder: Path, settings: Mapping[str, Any]) -> Iterat
         asked = read_settings(given)
         # With a penalty of theirs the second update has it.
         cases = (ALL_WORLDS, _TWICE, *(() if given.get("beta") else (REFERENCE,)), _SAMPLED)
-        for case in cases:
-            args = _arguments(case, asked, folder, 0)
-            runs.append((column, case))
+        runs += [(column, case) for case in cases]
+        # All are made, so that one that cannot be is refused before anything runs.
+        *_, args = [_arguments(case, asked, folder, 0) for case in cases]
         changed = [one for one in asked.given if getattr(args, one) != asked.given[one]]
         own = {"max_completion_length", "scale_rewards", "num_iterations", "generation_batch_size"}
         if replaced := sorted({*asked.replaced, *changed} - own):
@@ -165,8 +164,12 @@ class _Run:
             return [documented_update(self.args, batch, rows[here]) for rows in micro]
 
         model, start = load_model(self.model), recorder.checkpoints[0]
+        if self.lora is not None:
+            from peft import get_peft_model  # TRL runs without it
+
+            model = get_peft_model(model, self.lora)
         return Training(
-            model if self.lora is None else get_peft_model(model, self.lora),
+            model,
             self.rollouts,
             recorder.checkpoints,
             self.args.temperature,

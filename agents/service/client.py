@@ -128,8 +128,8 @@ class LocalService:
         # The key goes through the environment: a command line is visible to every user.
         environment = {**os.environ, KEY_VARIABLE: self.api_key}
         with self.log_path.open("ab") as log:
-            self._process = self.spawn(arguments, environment, log)
-        line = self._ready_line(self._process)
+            process = self._process = self.spawn(arguments, environment, log)
+        line = self._ready_line(process)
         self.base_url = line["url"]
         bypass_proxies(self.base_url)
         self.model_name = line["models"][0]
