@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 ELSEWHERE = {
     "--lr": "--learning-rate",
     "--beta": "--kl",
-    "--batch-size": "--groups-per-batch",
+    "--batch-size": "--groups",
     "--num-generations": "--group-size",
     "--max-new-tokens": "--max-tokens",
     "--max-completion-length": "--max-tokens",

@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 from tests.every import every
 from tokengym.agents.cli import app
 from tokengym.agents.cli.failures import describe
+from tokengym.agents.cli.train import ELSEWHERE
 from tokengym.agents.training.folder.environment import checkout_state
 from tokengym.agents.viewer import Viewer
 from tokengym.envs.core.errors import TokengymError
@@ -25,7 +26,7 @@ WRONG = [
     ("train forecast --level easier", "did you mean 'easy'?"),
     ("train forecast --lr 1e-3", "it is --learning-rate here"),
     ("train forecast --num-generations=8", "it is --group-size here"),
-    ("sft forecast --batch-size 8", "it is --groups-per-batch here"),
+    ("sft forecast --batch-size 8", "it is --groups here"),
     ("train forecast --run ''", "a folder needs a name"),
     ("train forecast --run 'a\tb'", "a folder needs a name"),
     ("sweep forecast --runs ''", "a folder needs a name"),
@@ -51,6 +52,12 @@ def test_a_port_in_use_is_named() -> None:
         with pytest.raises(OSError, match=f"port {port}") as caught:
             Viewer({}, port)
     assert describe(caught.value) == f"port {port}: address already in use"
+
+
+def test_options_named_in_place_of_others_exist() -> None:
+    whole = CliRunner().invoke(app, ["train", "--help-all"], env={"COLUMNS": "200"}).output
+    assert set(ELSEWHERE.values()) <= set(re.findall(r"--[a-z-]+", whole))
+    assert not set(ELSEWHERE) & set(re.findall(r"--[a-z-]+", whole))
 
 
 @pytest.mark.parametrize("command", ["train", "sft", "dpo"])
