@@ -80,6 +80,13 @@ def test_columns_name_headings_of_their_own(tmp_path: Path) -> None:
         world_of(path, columns="question=Fragen,outcome=Antwort,date=Datum")
 
 
+def test_a_state_is_no_answer(tmp_path: Path) -> None:
+    """Exports of markets say `resolved: true` of questions whatever their answer."""
+    path = sheet(tmp_path / "a.csv", ["2025-03-01"], "Title,Resolved,Date")
+    with pytest.raises(DataError, match=r"lacks \['outcome'\]"):
+        world_of(path)
+
+
 def test_two_dates_and_a_context_are_taken_by_synonym(tmp_path: Path) -> None:
     path = sheet(
         tmp_path / "a.csv",

@@ -20,7 +20,7 @@ DATES = ("day-first", "month-first")
 SYNONYMS: Mapping[str, tuple[str, ...]] = {
     "id": ("key", "no", "nr", "number", "#"),
     "question": ("questions", "question_text", "title", "statement"),
-    "outcome": ("answer", "answers", "result", "resolution", "resolved", "resolved_to", "happened"),
+    "outcome": ("answer", "answers", "result", "resolution", "resolved_to", "happened"),
     "asked_at": ("asked", "asked_on", "ask_date", "created", "created_at", "opened", "open_date"),
     "resolves_at": (
         *("resolves", "resolves_on", "resolved_at", "resolved_on", "resolution_date", "answered"),
@@ -41,6 +41,7 @@ SYNONYMS: Mapping[str, tuple[str, ...]] = {
 _TIMES = ("asked_at", "resolves_at", "closed_at", "date")
 _NUMBERED = re.compile(r"(\d{1,2})([/.-])(\d{1,2})\2(\d{4})(?:[ T,]+(\d{1,2}:\d\d(?::\d\d)?))?")
 _ISO = re.compile(r"\d{4}-\d\d-\d\d(?=[T ])", re.ASCII)
+_MONTH = re.compile(r"[^\W\d_]{3}")
 _NAMED = ("%d %b %Y", "%d %B %Y", "%b %d %Y", "%B %d %Y", "%d-%b-%Y")
 
 
@@ -129,7 +130,7 @@ class Headings:
             first, sign, second, year, clock = numbered.groups(default="")
             return _iso(text, first, second, year, clock, self._first(field, text, sign))
         words = " ".join(text.replace(",", " ").replace(".", " ").split())
-        for form in _NAMED if words[:1].isalnum() else ():
+        for form in _NAMED if _MONTH.search(words) else ():
             try:
                 return datetime.strptime(words, form).date().isoformat()
             except ValueError:
