@@ -239,7 +239,8 @@ class Sandbox(Source):
         with contextlib.suppress(ValueError):
             said = json.loads(line)
             answer = said if isinstance(said, dict) else {}
-        if answer.get("id") != self._asked:
+        whole = {"spent", "queued"} <= answer.keys()  # or it was written by another
+        if answer.get("id") != self._asked or not whole:
             raise self._failed(f"{doing}: it wrote {shorten(ascii(line))} into certify's own pipe")
         late = queued(f"/proc/self/task/{self._reader.native_id}")
         self._own = Spent(answer["spent"], answer["queued"])

@@ -37,6 +37,12 @@ def reward(prompt, reply, row):
                 os.write(pipe, reply[6:].encode() + b"\\xff\\n")
             except OSError:
                 pass
+    if reply.startswith("forge "):
+        for pipe in range(3, 12):
+            try:
+                os.write(pipe, b'{"id": ' + reply[6:].encode() + b"}\\n")
+            except OSError:
+                pass
     if reply == "environment":
         return float(sum(name in os.environ for name in ("SECRET_KEY", "SSH_AUTH_SOCK", "PASSED")))
     if reply == "hour":
@@ -160,6 +166,12 @@ def test_to_write_into_the_pipe_of_answers_is_a_failure(sandbox: Sandbox, words:
         total(sandbox, f"write {words}")
     assert failure.value.hung
     assert total(sandbox, "1").total == 1.0
+
+
+def test_answers_with_a_guessed_number_are_failures(sandbox: Sandbox) -> None:
+    for ahead in range(1, 5):
+        with pytest.raises(SourceFailure, match="into certify's own pipe"):
+            total(sandbox, f"forge {sandbox._asked + ahead}")
 
 
 def test_variables_of_the_environment_are_passed_by_name_alone(
