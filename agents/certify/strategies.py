@@ -2,8 +2,8 @@
 
 They are made of the replies of a world's own simple policies, so they fit any world: of a reply, or
 of lines of any replies, each number is scaled, shifted, and changed by weighted numbers of the text
-that is answered, of which the turn's is the first; above a threshold of such a number, another
-strategy replies.
+answered, beginning with the turn's number; above a threshold of such a number, another strategy
+replies.
 `search_space` chooses the best of many by successive halving, then by changing parameters.
 """
 

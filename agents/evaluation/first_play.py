@@ -1,4 +1,4 @@
-"""What groups of a model say before anybody pays for its training: faults, limits, settings."""
+"""A model's first groups, played before its training is paid for: faults, limits, settings."""
 
 import json
 import shlex

@@ -50,7 +50,7 @@ class Player(Protocol):
 
 
 Wanted = tuple[Task, RolloutOrigin]
-"""What to play, with the numbers of its group and member."""
+"""A Task to play, with the numbers of its group and member."""
 _SHARD = 16
 """Rollouts of scripts that a process plays at a time."""
 

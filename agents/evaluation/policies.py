@@ -75,7 +75,7 @@ class ScriptedPolicy:
 
     @property
     def title(self) -> str:
-        """What studies call it."""
+        """Name in studies."""
         return self.name
 
     def play(self, worlds: Sequence[EvaluatedWorld], rollouts: PolicyRollouts) -> None:

@@ -15,13 +15,13 @@ _TRAINED, _UNTRAINED = "should not be trained, and is", "is not trained"
 _NOTHING = 0.01
 """Share of the weight that is due below which a token or a rollout counts as not trained."""
 _WEAK = 1e-3
-"""Share of the largest weight of a rollout below which nothing is said of one."""
+"""Least weight of a rollout that is described, as a share of the largest rollout's."""
 _ENOUGH = 0.1
-"""Share of the update that must be as it is due before the rest is said to differ from it."""
+"""Least share of the update that must follow the loss before the rest counts as a difference."""
 
 
 class Difference(NamedTuple):
-    """A part of the batch outside of which the update is as it is due.
+    """A part of the batch; outside it the update follows the loss.
 
     Attributes:
         name: a short one.
@@ -101,7 +101,7 @@ def _kinds(batch: ProbeBatch) -> Iterator[tuple[str, str, Flags]]:
 
 
 def _untrained(batch: ProbeBatch, fit: Fit, weights_K: Floats) -> Iterator[tuple[str, str, Flags]]:
-    """Yield the rollouts of which a share too small is trained, if there are some."""
+    """Yield the rollouts that are trained too little, if there are some."""
     sizes_N = np.bincount(batch.table.rollout_K, np.abs(weights_K), len(batch.rollouts))
     due_N = sizes_N > _WEAK * sizes_N.max()
     factors_N, _ = rollout_factors(batch, fit, weights_K)

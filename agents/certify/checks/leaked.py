@@ -58,7 +58,7 @@ def no_solution_leakage(bench: Bench) -> CheckVerdict:
 
 @check("leaked.observation", "not leaked", Severity.RISK, "play", "references", "turns")
 def observation(bench: Bench) -> CheckVerdict:
-    """No rule finds the answer in what is said to wrong first replies."""
+    """No rule finds the answer in the turns that follow wrong first replies."""
     another = bench.source.facts.form.format(bench.other(bench.scored[0])[0])
     verdict = CheckVerdict(True, "", "")
     # A hint may follow any reply, one that could be right, or several.

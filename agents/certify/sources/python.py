@@ -139,7 +139,7 @@ class RewardFunction(Source):
 
 
 class Unopened(Source):
-    """What hung while it was opened: of a grader, the prompts are there, and every reply fails.
+    """A target that hung while it was opened: a grader keeps its prompts, and every reply fails.
 
     Args:
         target: as the user named it.
