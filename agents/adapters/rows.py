@@ -1,5 +1,6 @@
 """Rows of data by which trainers name Tasks; `rollouts.json_lines.write_rows` saves them."""
 
+import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -13,8 +14,9 @@ def task_rows(rollouts: Playable, split: str, count: int) -> Iterator[dict[str, 
     reads `prompt`, `agent_name`, `data_source` and `reward_model`, and hands `extra_info` to the
     agent loop. NeMo Gym reads `agent_ref` and `responses_create_params`, whose input the world's
     first text is added to, and which declare the world's tools, and hands `split` and `index` to
-    the server. TRL has rows of its own,
-    see `trl.task_rows`.
+    the server. Where a world has tools, `tools` declares them once more as JSON text: a table of
+    `datasets` gives all tools the union of their properties, filled with `None`. TRL has rows of
+    its own, see `trl.task_rows`.
 
     Args:
         rollouts: the world and the role to play, see `Rollouts.of`.
@@ -24,6 +26,7 @@ def task_rows(rollouts: Playable, split: str, count: int) -> Iterator[dict[str, 
     made = Rollouts.of(rollouts)
     tools = [{"type": "function", **tool.function, "strict": False} for tool in made.world.tools]
     declared = {"tools": tools} if tools else {}
+    as_text = {"tools": json.dumps(tools)} if tools else {}
     for task in made.world.first_tasks(split, count):
         where = {"split": split, "index": task.index}
         yield {
@@ -36,4 +39,5 @@ def task_rows(rollouts: Playable, split: str, count: int) -> Iterator[dict[str, 
             "reward_model": {"style": "rule", "ground_truth": task.fingerprint},
             "extra_info": where,
             **where,
+            **as_text,
         }
