@@ -374,7 +374,7 @@ def test_an_openenv_environment_pays_what_its_world_pays(tmp_path: Path) -> None
     expected = play(
         open_source("energy", {}), TaskPlace("test", 0, 3), say("BATTERY 1", "BATTERY 0")
     )
-    from tests.neighbours.test_openenv import served
+    from tests.integrations.test_openenv import served
 
     with served("energy") as address:
         remote = open_source(f"openenv:http://{address}", {"index": 3, "split": "test"})

@@ -38,7 +38,7 @@ BOTH = ["--max-tokens", "96"]
 """Room for demonstrations of two labels and what speaks for them."""
 SHARING = {
     *("debate", "design", "evaluation", "quickstart", "reliability", "results", "servers"),
-    *("smollm2", "training", "viewer"),
+    *("learned", "training", "viewer"),
     *("disruption", "energy", "forecast", "warehouse"),
 }
 """Pages whose jobs share a service; one for every job would take longer than the jobs."""
@@ -292,7 +292,7 @@ def install(reader: Reader, arguments: list[str]) -> str:
 
 
 def serve_env(reader: Reader, arguments: list[str]) -> str:
-    """What to install, where OpenEnv is not; where it is, `tests/neighbours` serves."""
+    """What to install, where OpenEnv is not; where it is, `tests/integrations` serves."""
     if importlib.util.find_spec("openenv") is not None:
         return reader.run_tokengym("serve-env", *arguments, "--help")
     shown = reader.run_tokengym("serve-env", *arguments, status=2)

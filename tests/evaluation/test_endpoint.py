@@ -8,7 +8,7 @@ import pytest
 
 from tests.evaluation.endpoint_runs import Answer, forecast, results, run
 from tests.evaluation.endpoint_server import Endpoint, serving
-from tests.neighbours.reference import DESKS, TOOLS, check_answered, play_called
+from tests.integrations.reference import DESKS, TOOLS, check_answered, play_called
 from tokengym.agents.evaluation.chat_client import KEY_VARIABLE
 from tokengym.agents.evaluation.config import EvaluationConfig, WorldLevel
 from tokengym.agents.evaluation.endpoint import EndpointError, parse_endpoint

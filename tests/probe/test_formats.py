@@ -58,7 +58,7 @@ def test_nemo_rl_s_lines_are_read_as_they_are(tmp_path: Path) -> None:
 
 
 def test_a_batch_that_verl_s_code_made_is_judged() -> None:
-    """`tests/neighbours/test_verl.py` writes the file, and compares it with verl's."""
+    """`tests/integrations/test_verl.py` writes the file, and compares it with verl's."""
     verdict = judge_sent(rollouts := read_rollouts(Path(__file__).with_name("verl.jsonl")))
     assert len(rollouts) == 8
     assert (verdict.kind, verdict.biases) == (VerdictKind.CHOICE, ("standardised",))

@@ -1,6 +1,6 @@
-"""A neighbour's own command against `tokengym serve`, compared with `tokengym evaluate`.
+"""An integration's own command against `tokengym serve`, compared with `tokengym evaluate`.
 
-`.ci/neighbours` serves the starting policy and evaluates it greedily on the first test Tasks of a
+`.ci/integrations` serves the starting policy and evaluates it greedily on the first test Tasks of a
 world of one turn and a world of several; it leaves the address and the rollouts in a folder.
 """
 
@@ -17,7 +17,7 @@ import pytest
 
 from tests.docs.pages import ROOT
 
-FOLDER = ROOT / ".neighbours" / "served"
+FOLDER = ROOT / ".integrations" / "served"
 PLAYED = ("forecast", "energy:small")
 """What was evaluated: a world of one turn, and one of several."""
 TASKS = 4
@@ -37,7 +37,7 @@ class Served:
     def __init__(self) -> None:
         place = FOLDER / "service.json"
         if not place.is_file():
-            pytest.skip("needs the service that .ci/neighbours starts")
+            pytest.skip("needs the service that .ci/integrations starts")
         said = json.loads(place.read_text())
         self.url, self.key, self.model = said["url"], said["key"], said["model"]
 

@@ -1,4 +1,4 @@
-"""Snippets of pages run wherever the neighbour that they are for is installed."""
+"""Snippets of pages run wherever the integration that they are for is installed."""
 
 import subprocess
 import sys
@@ -9,11 +9,11 @@ import pytest
 
 from benchmarks.pages import table_rows
 from tests.docs.pages import ROOT, blocks
-from tests.neighbours.matrix import HEADER, table
+from tests.integrations.matrix import HEADER, table
 
 SNIPPETS = {
     block.name: block.text
-    for page in ("neighbours", "certified")
+    for page in ("integrations", "certified")
     for block in blocks(ROOT / "docs" / f"{page}.md")
     if block.name
 }
@@ -50,6 +50,6 @@ def test_the_snippet_runs(name: str, tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr[-3000:]
 
 
-def test_neighbours_that_are_not_tested_this_time_keep_their_rows() -> None:
+def test_integrations_that_are_not_tested_this_time_keep_their_rows() -> None:
     before = [["TRL", "1.0", *"-" * (len(HEADER) - 2)], ["gone", *"-" * (len(HEADER) - 1)]]
     assert table_rows(table([], before))[1:] == before[:1]

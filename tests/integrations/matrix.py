@@ -1,8 +1,8 @@
-"""Make the table of docs/neighbours.md from the reports of the neighbours' tests.
+"""Make the table of docs/integrations.md from the reports of the integrations' tests.
 
-`.ci/neighbours` runs the tests in each environment, and then this:
+`.ci/integrations` runs the tests in each environment, and then this:
 
-python -m tests.neighbours.matrix docs/neighbours.md .neighbours/reports/*.xml
+python -m tests.integrations.matrix docs/integrations.md .integrations/reports/*.xml
 """
 
 import sys
@@ -13,8 +13,8 @@ from typing import NamedTuple
 from xml.etree import ElementTree
 
 from benchmarks.pages import read_block, table_rows, write_block
-from tests.neighbours.commands import PLAYED
-from tests.neighbours.reference import DESKS, WORLDS
+from tests.integrations.commands import PLAYED
+from tests.integrations.reference import DESKS, WORLDS
 from tokengym.agents.reports.markdown import markdown_table
 
 TITLES = {
@@ -31,7 +31,7 @@ TITLES = {
 WITHIN = {"pettingzoo": "test_gymnasium"}
 """Neighbours that are tested in the module of another."""
 HEADER = (
-    *("neighbour", "version", "tested on", "own command", "one turn", "several turns"),
+    *("integration", "version", "tested on", "own command", "one turn", "several turns"),
     *("same returns", "group", "tokens kept", "trains", "tools"),
 )
 ONE_TURN = "forecast"
@@ -72,7 +72,7 @@ def read(report: Path) -> Report:
 
 
 def table(reports: list[Path], before: list[list[str]]) -> str:
-    """Return the table of all reports; neighbours that none is of keep their rows of before."""
+    """Return the table of all reports; integrations that none is of keep their rows of before."""
     kept = {row[0]: row for row in before}
     found = {module: report for report in map(read, reports) for module in report.shown}
     rows = []
@@ -116,7 +116,7 @@ def cells(shown: Shown) -> list[str]:
 def main() -> None:
     """Write the table into the page."""
     page, *reports = map(Path, sys.argv[1:])
-    name = "tests/neighbours/matrix.py"
+    name = "tests/integrations/matrix.py"
     write_block(page, name, table(sorted(reports), table_rows(read_block(page, name))))
 
 

@@ -14,8 +14,8 @@ from inspect_ai import score as score_again
 from inspect_ai.log import read_eval_log
 from inspect_ai.model import Model, ModelAPI, ModelOutput, StopReason, get_model, modelapi
 
-from tests.neighbours.commands import MAX_TOKENS, OPTIONS, PLAYED, TASKS, Served, run_command
-from tests.neighbours.reference import (
+from tests.integrations.commands import MAX_TOKENS, OPTIONS, PLAYED, TASKS, Served, run_command
+from tests.integrations.reference import (
     DESKS,
     LEVELS,
     TOOLS,
@@ -25,7 +25,7 @@ from tests.neighbours.reference import (
     play_own,
     replies_by_text,
 )
-from tests.neighbours.scripted_model import scripted_model
+from tests.integrations.scripted_model import scripted_model
 from tokengym.agents.adapters import inspect as adapter
 from tokengym.envs import baselines, make_world
 from tokengym.envs.core.tools import NOT_PLAYED

@@ -10,8 +10,8 @@ pytest.importorskip("skyrl_gym", reason="needs the extra `skyrl`")
 import skyrl_gym
 from skyrl_gym.envs.registration import registry
 
-from tests.neighbours.commands import OPTIONS, PLAYED, TASKS, Served
-from tests.neighbours.reference import LEVELS, SPLITS, WORLDS, paid_by, play_own, task_of
+from tests.integrations.commands import OPTIONS, PLAYED, TASKS, Served
+from tests.integrations.reference import LEVELS, SPLITS, WORLDS, paid_by, play_own, task_of
 from tokengym.agents.adapters.skyrl import WorldTextEnv
 
 

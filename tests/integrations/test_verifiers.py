@@ -13,7 +13,7 @@ pytest.importorskip("verifiers", minversion="0.4", reason="needs the extra `veri
 import verifiers.v1 as vf
 from verifiers.v1.utils.loaders import environment_class, load_environment, taskset_config_type
 
-from tests.neighbours.commands import (
+from tests.integrations.commands import (
     MAX_TOKENS,
     OPTIONS,
     PLAYED,
@@ -22,7 +22,7 @@ from tests.neighbours.commands import (
     json_lines,
     run_command,
 )
-from tests.neighbours.reference import (
+from tests.integrations.reference import (
     DESKS,
     LEVELS,
     TOOLS,
@@ -32,7 +32,7 @@ from tests.neighbours.reference import (
     play_own,
     replies_by_text,
 )
-from tests.neighbours.scripted_model import scripted_model
+from tests.integrations.scripted_model import scripted_model
 from tokengym.agents.certify.source import TaskPlace, play, say
 from tokengym.agents.certify.sources import open_source
 from tokengym.agents.toy_model import MODEL_DIR

@@ -29,7 +29,7 @@ from responses_api_agents.gymnasium_agent.app import GymnasiumAgent, GymnasiumAg
 from responses_api_models.vllm_model.app import VLLMModel, VLLMModelConfig
 
 from tests.docs.pages import ROOT
-from tests.neighbours.commands import (
+from tests.integrations.commands import (
     MAX_TOKENS,
     OPTIONS,
     PLAYED,
@@ -38,7 +38,7 @@ from tests.neighbours.commands import (
     json_lines,
     run_command,
 )
-from tests.neighbours.reference import (
+from tests.integrations.reference import (
     DESKS,
     TOOLS,
     WORLDS,
@@ -47,7 +47,7 @@ from tests.neighbours.reference import (
     play_own,
     replies_by_text,
 )
-from tests.neighbours.scripted_model import scripted_model
+from tests.integrations.scripted_model import scripted_model
 from tokengym.agents.adapters.rows import task_rows
 from tokengym.agents.certify.source import TaskPlace
 from tokengym.agents.certify.sources import open_source

@@ -1,4 +1,4 @@
-"""What every neighbour is compared with: scripted episodes of our own Env, reward for reward."""
+"""What every integration is compared with: scripted episodes of our own Env, reward for reward."""
 
 import json
 from typing import Any, NamedTuple

@@ -22,8 +22,8 @@ from openenv import GenericEnvClient
 from openenv.core.env_server.mcp_types import CallToolAction, ListToolsAction
 from openenv.core.mcp_client import MCPToolClient
 
-from tests.neighbours.commands import OPTIONS, PLAYED, TASKS, Served
-from tests.neighbours.reference import (
+from tests.integrations.commands import OPTIONS, PLAYED, TASKS, Served
+from tests.integrations.reference import (
     DESKS,
     LEVELS,
     SPLITS,

@@ -25,7 +25,7 @@ from verl.utils.dataset.rl_dataset import RLHFDataset
 from verl.workers.rollout.replica import TokenOutput
 
 from tests.docs.pages import ROOT, blocks
-from tests.neighbours.reference import WORLDS, play_own, task_of
+from tests.integrations.reference import WORLDS, play_own, task_of
 from tokengym.agents.adapters.rows import task_rows
 from tokengym.agents.probe.rollouts import read_rollouts
 from tokengym.agents.probe.sent import judge_sent

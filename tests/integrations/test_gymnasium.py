@@ -13,8 +13,8 @@ from pettingzoo.utils import turn_based_aec_to_parallel
 
 from tests.docs.pages import ROOT, blocks
 from tests.gymnasium.test_pettingzoo import ADVICE
-from tests.neighbours.commands import OPTIONS, PLAYED, TASKS, Served
-from tests.neighbours.reference import LEVELS, WORLDS, play_own
+from tests.integrations.commands import OPTIONS, PLAYED, TASKS, Served
+from tests.integrations.reference import LEVELS, WORLDS, play_own
 from tokengym.envs import TextAECEnv, make_world
 
 TOKENS = {"mode": "tokens", "token_budget": 4096}
@@ -50,7 +50,7 @@ def test_a_time_limit_truncates() -> None:
 @pytest.fixture(scope="module")
 def page() -> dict[str, Any]:
     """What the page's block for Stable-Baselines3 defines."""
-    found = blocks(ROOT / "docs" / "neighbours.md")
+    found = blocks(ROOT / "docs" / "integrations.md")
     (code,) = [block.text for block in found if block.name == "with_stable_baselines3.py"]
     names: dict[str, Any] = {}
     exec(code, names)

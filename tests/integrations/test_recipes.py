@@ -13,7 +13,7 @@ import pytest
 pytest.importorskip("tinker_cookbook", reason="needs the extra `tinker`")
 
 from tests.docs.pages import ROOT
-from tests.neighbours.recipes import MODEL, NOT_RUN, RUNS, STEPS, modules, stand_ins, table
+from tests.integrations.recipes import MODEL, NOT_RUN, RUNS, STEPS, modules, stand_ins, table
 from tests.warm import run_python
 from tokengym.agents.service import LocalService
 from tokengym.agents.service.client import spawn

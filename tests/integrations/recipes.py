@@ -1,6 +1,6 @@
 """Which recipes of the cookbook run on the local service for three steps, and why others do not.
 
-python -m tests.neighbours.recipes docs/service.md    writes the table; test_recipes.py runs them
+python -m tests.integrations.recipes docs/service.md    writes the table; test_recipes.py runs them
 """
 
 import json
@@ -184,4 +184,4 @@ def table() -> str:
 
 
 if __name__ == "__main__":
-    write_block(Path(sys.argv[1]), "tests/neighbours/recipes.py", table())
+    write_block(Path(sys.argv[1]), "tests/integrations/recipes.py", table())

@@ -19,7 +19,15 @@ import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
 from transformers.utils.chat_template_utils import get_json_schema
 
-from tests.neighbours.reference import DESKS, SPLITS, TOOLS, WORLDS, paid_by, play_called, play_own
+from tests.integrations.reference import (
+    DESKS,
+    SPLITS,
+    TOOLS,
+    WORLDS,
+    paid_by,
+    play_called,
+    play_own,
+)
 from tokengym.agents.adapters.trl import (
     WorldRollouts,
     WorldTools,
