@@ -1,18 +1,23 @@
-"""An operator that knows nothing but the full prompt: it parses, keeps its own books and plans.
+"""An operator that knows nothing but the full prompt: it reads the home, keeps books and plans.
 
-What each text shows must follow from the texts before it and the replies, to the last digit.
+What each text shows must follow from the texts before it and the replies, to the last digit. Plans
+are those of the world's program, for the home that the texts describe.
 """
 
 import math
 import re
 
-from tests.contract.planners.program import Program
 from tests.contract.planners.site import Site
+from tokengym.envs.energy.house import House
+from tokengym.envs.energy.microgrid import Car, Microgrid
+from tokengym.envs.energy.oracle import UNSAFE, plan
+from tokengym.envs.energy.step_result import State
 
 _NUMBER = r"(-?\d+(?:\.\d+)?)"
-_UNSAFE = 2000.0
-"""Cents that the planner would pay to keep the limit by one kWh or degree more."""
-_TIE = 1e-4
+_GUARD = 0.1
+"""Degrees above the least that it plans for, as forecasts of the weather err."""
+_EMPTY = ("chance", "load_forecast", "pv_forecast", "load_updates", "pv_updates", "before")
+"""What planning does not read."""
 
 
 class Operator:
@@ -70,6 +75,8 @@ class _Home:
         )
         self.t, self.cost = -1, 0.0
         self.missed: list[float] = []
+        self.ups: list[int] = []
+        self.indoor = 0.0
         self._read_battery(text)
         self._read_car(text)
         self.house = "HEAT runs" in text
@@ -147,6 +154,7 @@ class _Home:
         assert bool(car) == bool(self.ev and self.t in self.home)
         assert not car or abs(float(car[-1]) - floored(self.car)) < 1e-9
         self.up = "The grid is down" not in text
+        self.ups.append(int(self.up))
         self.most_reserve = self.most_reserve + self.regain if self.up else 0.0
         reserve = min(self.schedule[self.t], self.most_reserve)
         row = self.table[self.t]
@@ -160,90 +168,56 @@ class _Home:
 
     def plan(self) -> dict[str, float]:
         """Plan to the end on what is known, and return the first commands."""
-        program, dt = Program(), self.dt
-        program.add("higher", self.peak_cost)
-        for t in range(self.t, self.steps):
-            row = self.table[t]
-            up = self.up or t > self.t
-            reserve = min(self.schedule[t], self.most_reserve + self.regain * (t - self.t))
-            # Of plans that cost the same, the one that charges later: it knows more by then.
-            waits = _TIE * (self.steps - t)
-            program.add(f"c{t}", dt * self.wear + waits, high=self.power)
-            program.add(f"d{t}", dt * self.wear, high=self.power)
-            program.add(f"e{t}", high=self.capacity)
-            program.add(f"short{t}", _UNSAFE)
-            program.add(f"buy{t}", dt * row["price"], high=self.imports * up)
-            program.add(f"sell{t}", -dt * self.sale_at(row), high=self.exports * up)
-            program.add(f"lost{t}")
-            program.add(f"out{t}", dt * self.unserved, high=(1 - self.critical) * row["load"])
-            program.add(
-                f"dark{t}", dt * (self.unserved + _UNSAFE), high=self.critical * row["load"]
-            )
-            if self.burns:
-                for one, other, limits in (
-                    ("c", "d", (self.power, self.power)),
-                    ("buy", "sell", (self.imports, self.exports)),
-                ):
-                    name = f"{one}_not_{other}{t}"
-                    program.add(name, high=1.0, whole=1)
-                    program.row(-math.inf, 0.0, **{f"{one}{t}": 1.0, name: -limits[0]})
-                    program.row(-math.inf, limits[1], **{f"{other}{t}": 1.0, name: limits[1]})
-            change = {f"c{t}": -dt * self.eta, f"d{t}": dt / self.eta}
-            if t == self.t:
-                program.row(self.energy, self.energy, **{f"e{t}": 1.0}, **change)
-            else:
-                program.row(0, 0, **{f"e{t}": 1.0, f"e{t - 1}": -1.0}, **change)
-            program.row(reserve, math.inf, **{f"e{t}": 1.0, f"short{t}": 1.0})
-            program.row(-math.inf, self.peak, **{f"buy{t}": 1.0, "higher": -1.0})
-            balance = {f"buy{t}": 1.0, f"out{t}": 1.0, f"dark{t}": 1.0, f"d{t}": 1.0}
-            balance |= {f"c{t}": -1.0, f"sell{t}": -1.0, f"lost{t}": -1.0}
-            if self.ev and t in self.home:
-                program.add(f"v{t}", high=self.ev)
-                balance[f"v{t}"] = -1.0
-            if self.house:
-                self._plan_heat(program, t, row)
-                balance[f"p{t}"] = -1.0
-            program.row(-math.inf, row["sun"], **{f"lost{t}": 1.0})
-            net = row["load"] - row["sun"]
-            program.row(net, net, **balance)
-        last = f"e{self.steps - 1}"
-        program.add("less", self.lost)
-        program.add("more", -self.won)
-        program.row(self.start, self.start, **{last: 1.0, "less": 1.0, "more": -1.0})
-        if self.house:
-            program.add("colder", self.colder)
-            program.add("warmer", -self.warmer)
-            ends = {f"i{self.steps - 1}": 1.0, "colder": 1.0, "warmer": -1.0}
-            program.row(self.warm, self.warm, **ends)
-        if self.ev and self.t < self.home.stop:
-            terms = {f"v{t}": dt for t in self.home if t >= self.t}
-            program.add("late", self.late)
-            program.row(self.need - self.car, math.inf, late=1.0, **terms)
-            if terms:
-                program.row(-math.inf, self.takes - self.car, **terms)
-        best, t = program.solve(), self.t
-        commands = {"BATTERY": round(best[f"c{t}"] - best[f"d{t}"], 6)}
-        if self.ev:
-            commands["EV"] = round(best.get(f"v{t}", 0.0), 6)
-        if self.house:
-            commands["HEAT"] = round(best[f"p{t}"], 6)
-        return commands
+        seen = self.seen().guarded(self.t, _GUARD)
+        state = State(self.energy, self.car, (), self.indoor, self.peak)
+        planned = plan(seen, self.t, state, UNSAFE)
+        assert planned is not None
+        return dict(zip(seen.devices, planned.commands[0], strict=True))
 
-    def _plan_heat(self, program: Program, t: int, row: dict[str, float]) -> None:
-        program.add(f"p{t}", high=self.heats)
-        program.add(f"i{t}", low=-math.inf)
-        program.add(f"cold{t}", _UNSAFE)
-        program.add(f"hot{t}", _UNSAFE)
-        program.row(row["low"], math.inf, **{f"i{t}": 1.0, f"cold{t}": 1.0})
-        program.row(-math.inf, self.high, **{f"i{t}": 1.0, f"hot{t}": -1.0})
-        drift = self.rise(0.0, 0.0, row)
-        each = self.rise(0.0, 1.0, row) - drift
-        kept = self.dt * self.loss / self.mass - 1.0
-        if t == self.t:
-            drift -= kept * self.indoor
-            program.row(drift, drift, **{f"i{t}": 1.0, f"p{t}": -each})
-        else:
-            program.row(drift, drift, **{f"i{t}": 1.0, f"p{t}": -each, f"i{t - 1}": kept})
+    def seen(self) -> Microgrid:
+        """Return the home as it is known, with forecasts of what is to come."""
+
+        def column(name: str, share: float = 1.0) -> tuple[float, ...]:
+            return tuple(share * row.get(name, 0.0) for row in self.table)
+
+        house = None
+        if self.house:
+            pump = *self.cop[:2], self.heats, self.warm
+            walls, ends = (self.gain, self.window, self.high), (self.colder, self.warmer)
+            house = House(self.mass, self.loss, *pump, *walls, *(end / 100 for end in ends))
+        car = (
+            Car(self.home.start, self.away, self.need, self.ev, self.late / 100)
+            if self.ev
+            else None
+        )
+        return Microgrid(
+            start=0,
+            dt=self.dt,
+            power=self.power,
+            capacity=self.capacity,
+            efficiency=self.eta,
+            energy=self.start,
+            wear=self.wear / 100,
+            price_of_missing=self.lost / 100,
+            price_of_extra=self.won / 100,
+            import_cap=self.imports,
+            export_cap=self.exports,
+            regain=self.regain,
+            critical=self.critical,
+            load=column("load"),
+            pv=column("sun"),
+            outside=column("outside") if house else (),
+            low=column("low") if house else (),
+            **dict.fromkeys(_EMPTY, ()),
+            price=column("price", 0.01),
+            resale=tuple(self.sale_at(row) / 100 for row in self.table),
+            schedule=tuple(self.schedule),
+            up=(*self.ups, *[1] * (self.steps - len(self.ups))),
+            outage_hours=0.0,
+            demand_charge=self.peak_cost / 100,
+            car=car,
+            house=house,
+        )
 
     def advance(self, done: dict[str, float]) -> None:
         """Keep the books as the prompt says they are kept."""
