@@ -1,8 +1,5 @@
 """Laws of the off-grid site: books kept from the texts alone, plans against exhaustive search."""
 
-import itertools
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -11,7 +8,6 @@ from hypothesis import strategies as st
 from tests.contract.planners.site import Site
 from tests.energy.drawn import plant_of, task_of, world_of
 from tokengym.envs.core.errors import OptionError
-from tokengym.envs.energy.commitment import PossibleDay, planned
 from tokengym.envs.energy.dispatch import (
     SiteRule,
     cycle_charging,
@@ -121,73 +117,6 @@ def test_a_reader_of_the_prompt_finds_the_scale(level: str) -> None:
     task, world = task_of(level, 0), world_of(level)
     reader = Site(world.start(task).text)
     assert reader.scale() == pytest.approx(100.0 * task.answer["scale"], rel=0.01)
-
-
-def small_site(seed: int) -> OffGridSite:
-    """A site of three hours and two days that part after the first, with few powers to choose."""
-    rng = np.random.default_rng(seed)
-    alike = (round(float(rng.uniform(0.2, 1.2)), 1),)
-    loads = tuple(alike + tuple(np.round(rng.uniform(0.0, 1.4, 2), 1).tolist()) for _ in range(2))
-    return OffGridSite(
-        start=0,
-        dt=1.0,
-        power=0.8,
-        price=(),
-        price_of_missing=0.6,
-        price_of_extra=0.3,
-        capacity=2.0,
-        efficiency=0.9,
-        energy=round(float(rng.uniform(0.3, 2.0)), 1),
-        wear=0.03,
-        floor=0.3,
-        generators=((1.0, 0.15, 0.4, 0.5, 2), (0.5, 0.05, 0.5, 0.2, 2)),
-        chances=(0.4, 0.6),
-        loads=loads,
-        suns=((0.0, 0.2, 0.0), (0.0, 0.0, 0.3)),
-        day=0,
-    )
-
-
-def least(site: OffGridSite, hour: int, state: State, days: tuple[int, ...]) -> float:
-    """The least expected money to the end by trying every command in tenths, 300 a kWh missed."""
-    if hour == site.steps:
-        return site.closing(state)
-    weight, best = sum(site.chances[day] for day in days), np.inf
-    each = [
-        [
-            *([] if hours > 1 else [0.0]),
-            *np.union1d(np.arange(np.ceil(10 * unit.least), 10 * unit.rating + 1) / 10, unit.least),
-        ]
-        for unit, hours in zip(site.units, state.running, strict=False)
-    ]
-    for told in itertools.product(*each):
-        money, groups = 0.0, dict[tuple[float, float], list[int]]()
-        for day in days:
-            groups.setdefault((site.loads[day][hour], site.suns[day][hour]), []).append(day)
-        for group in groups.values():
-            outcome = replace(site, day=group[0]).advance(hour, state, told)
-            share = sum(site.chances[day] for day in group) / weight
-            money += share * (outcome.money + 300.0 * outcome.safety)
-            if money >= best + 5.0:
-                break
-            money += share * least(site, hour + 1, outcome.state, tuple(group))
-        best = min(best, money)
-    return best
-
-
-@pytest.mark.nightly
-@pytest.mark.parametrize("seed", range(2))
-def test_the_scenario_plan_is_no_worse_than_trying_everything(seed: int) -> None:
-    site = small_site(seed)
-    days = tuple(map(PossibleDay, site.chances, site.loads, site.suns))
-
-    def fine(shown: OffGridSite, hour: int, state: State) -> Commands:
-        return planned(shown, days, (hour, shown.possible(hour)), state, energies=341)
-
-    runs = run_by_day(site, fine)
-    found = np.dot(site.chances, [run.money + 300.0 * sum(run.safety) for run in runs])
-    searched = least(site, 0, site.initial, (0, 1))
-    assert found == pytest.approx(searched, abs=0.01)
 
 
 @pytest.mark.parametrize(

@@ -1,9 +1,8 @@
 """Laws of a household: its optimum is exact, its floor can be broken, its days are as stated."""
 
-import itertools
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import cache, partial
+from functools import cache
 
 import numpy as np
 import pytest
@@ -13,7 +12,7 @@ from tests.energy.drawn import plant_of
 from tokengym.envs.core.task import to_plain_json
 from tokengym.envs.energy.generator import draw_microgrid
 from tokengym.envs.energy.levels import LEVELS
-from tokengym.envs.energy.microgrid import Car, Microgrid
+from tokengym.envs.energy.microgrid import Microgrid
 from tokengym.envs.energy.oracle import optimum, plan, simulate
 from tokengym.envs.energy.plants import plant_from
 from tokengym.rewards.arrays import Floats
@@ -106,46 +105,6 @@ def test_a_program_over_flows_alone_finds_the_same_least_cost() -> None:
         compared += 1
         assert best.cost == pytest.approx(least_cost(grid), abs=1e-6)
     assert compared >= 20
-
-
-@pytest.mark.nightly
-@pytest.mark.parametrize("price", [(0.3, 0.1, 0.5), (-0.4, 0.3, -0.1), (0.2, -0.6, 0.4)])
-def test_no_run_of_gridded_commands_beats_the_optimum(
-    price: tuple[float, ...],
-) -> None:
-    """Three hours with a car that leaves after two, negative prices too: every command in parts."""
-    whole = drawn(1)[0]
-    assert whole.house
-    names = ("load", "schedule", "up", "load_forecast", "pv_forecast", "outside")
-    grid = replace(
-        whole,
-        **{name: getattr(whole, name)[:3] for name in (*names, "outside_forecast")},
-        price=price,
-        resale=tuple(one - 0.15 for one in price),
-        pv=(1.5, 2.0, 0.0),
-        energy=3.0,
-        car=Car(0, 2, 3.0, 3.0, 2.0),
-        load_updates=(),
-        pv_updates=(),
-        outside_updates=(),
-        low=(whole.house.temperature - 1.0,) * 3,
-    )
-    best = optimum(grid)
-    assert best is not None
-    batteries = np.linspace(-grid.power, grid.power, 5).tolist()
-    heats = np.linspace(0.0, whole.house.power, 5).tolist()
-    choices = list(itertools.product(batteries, (0.0, 1.5, 3.0), heats))
-    last = list(itertools.product(batteries, (0.0,), heats))
-    found = np.inf
-    for one in map(partial(grid.advance, 0, grid.initial), choices):
-        for two in map(partial(grid.advance, 1, one.state), [] if one.safety else choices):
-            if two.safety:
-                continue
-            spent = one.money + two.money
-            for three in map(partial(grid.advance, 2, two.state), last):
-                if not three.safety:
-                    found = min(found, spent + three.money + grid.closing(three.state))
-    assert best.cost - 1e-9 <= found <= best.cost + 0.5
 
 
 @pytest.mark.nightly
