@@ -7,12 +7,11 @@ import gymnasium
 import numpy as np
 
 import tokengym  # noqa: F401
-from tokengym.envs import Task, baselines, make_world, specs
+from tokengym.envs import Task, baselines, make_world
 from tokengym.envs.core.tools import openai_tools, read_call
 
 WORLDS = ("forecast", "warehouse", "energy", "disruption")
 SPLITS = ("train", "test")
-LEVELS = [(row.short_name, level) for row in specs().values() for level in row.levels]
 
 
 DESKS = ("desk", "desk_errata")

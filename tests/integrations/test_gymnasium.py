@@ -4,17 +4,16 @@ from collections.abc import Callable
 from typing import Any
 
 import gymnasium
-import numpy as np
 import pytest
 from gymnasium.utils.env_checker import check_env
-from gymnasium.wrappers import FlattenObservation, RecordEpisodeStatistics, TimeLimit
+from gymnasium.wrappers import RecordEpisodeStatistics
 from pettingzoo.test import api_test, parallel_api_test
 from pettingzoo.utils import turn_based_aec_to_parallel
 
 from tests.docs.pages import ROOT, blocks
 from tests.gymnasium.test_pettingzoo import ADVICE
 from tests.integrations.commands import OPTIONS, PLAYED, TASKS, Served
-from tests.integrations.reference import LEVELS, WORLDS, play_own
+from tests.integrations.reference import WORLDS, play_own
 from tokengym.envs import TextAECEnv, make_world
 
 TOKENS = {"mode": "tokens", "token_budget": 4096}
@@ -40,13 +39,6 @@ def test_an_episode_has_the_statistics_of_its_rewards(
     shows("plays", world)
 
 
-def test_a_time_limit_truncates() -> None:
-    env = TimeLimit(make("energy"), 2)
-    env.reset(seed=0)
-    ends = [env.step("BATTERY 0")[2:4] for _ in range(2)]
-    assert ends == [(False, False), (False, True)]
-
-
 @pytest.fixture(scope="module")
 def page() -> dict[str, Any]:
     """What the page's block for Stable-Baselines3 defines."""
@@ -57,38 +49,11 @@ def page() -> dict[str, Any]:
     return names
 
 
-def test_token_observations_are_flattened_to_one_length(page: dict[str, Any]) -> None:
-    env = FlattenObservation(page["padded"](make("forecast", **TOKENS), 4096))
-    observation, _ = env.reset(seed=0)
-    assert observation in env.observation_space
-    assert observation.shape == (4096,)
-
-
-def test_replies_of_one_size_are_played_to_the_end(page: dict[str, Any]) -> None:
-    env = page["written"](page["padded"](make("forecast", **TOKENS), 512), 32)
-    env.reset(seed=0)
-    said = list(b"Probability: 0.500")
-    end = env.action_space.nvec[0] - 1
-    action = np.array([*said, *[end] * (32 - len(said))])
-    assert action in env.action_space
-    *_, info = env.step(action)
-    assert info["metrics"]["well_formed"] == 1.0
-
-
 def test_stable_baselines3_learns_in_token_mode(page: dict[str, Any]) -> None:
     sb3 = pytest.importorskip("stable_baselines3", reason="needs stable-baselines3")
     env = page["written"](page["padded"](make("forecast", **TOKENS), 64), 8)
     learner = sb3.PPO("MlpPolicy", env, n_steps=8, batch_size=8, n_epochs=1, device="cpu")
     assert learner.learn(16).num_timesteps == 16
-
-
-@pytest.mark.parametrize(("world", "level"), LEVELS)
-def test_every_level_renders_ansi(world: str, level: str) -> None:
-    env = make(world, level, render_mode="ansi")
-    text, _ = env.reset(seed=0)
-    assert env.render() == text
-    env.step("nothing")
-    assert "> nothing" in str(env.render())
 
 
 @pytest.mark.filterwarnings(f"ignore:{ADVICE}")

@@ -1,6 +1,5 @@
 """Worlds as Inspect tasks: the same episodes, the scores, a log, and the cookbook's evaluator."""
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,6 @@ from inspect_ai.model import Model, ModelAPI, ModelOutput, StopReason, get_model
 from tests.integrations.commands import MAX_TOKENS, OPTIONS, PLAYED, TASKS, Served, run_command
 from tests.integrations.reference import (
     DESKS,
-    LEVELS,
     TOOLS,
     WORLDS,
     check_answered,
@@ -27,7 +25,7 @@ from tests.integrations.reference import (
 )
 from tests.integrations.scripted_model import scripted_model
 from tokengym.agents.adapters import inspect as adapter
-from tokengym.envs import baselines, make_world
+from tokengym.envs import make_world
 from tokengym.envs.core.tools import NOT_PLAYED
 
 
@@ -132,42 +130,6 @@ def test_native_calls_play_the_same_episode(
     again = score_again(read, scorers=task.scorer, action="overwrite", display="none")
     assert metrics(again) == metrics(log)
     shows("tools", level)
-
-
-def test_without_tools_calls_are_lines(tmp_path: Path) -> None:
-    own = play_own("forecast", "desk")
-    answers = replies_by_text(own)
-    asked: list[dict[str, Any]] = []
-    task = adapter.world_task("forecast", "desk", samples=1, tools=False)
-    with scripted_model(lambda text: (answers[text], "stop"), asked) as url:
-        log = evaluate(task, model_at(url), tmp_path)
-    (score,) = log.samples[0].scores.values()
-    assert score.metadata["rewards"] == own.rewards
-    assert not any("tools" in body for body in asked)
-
-
-@pytest.mark.parametrize(("world", "level"), LEVELS)
-def test_every_level_is_a_task(world: str, level: str) -> None:
-    task = adapter.TASKS[world](level=level, samples=1)
-    (sample,) = task.dataset
-    first = make_world(world, level)
-    assert sample.id == first.task("test", 0).fingerprint
-    assert sample.input[0].text == first.start(first.task("test", 0)).text
-
-
-def test_a_log_is_scored_again_as_it_was(tmp_path: Path) -> None:
-    world = make_world("forecast", label="expected")
-    task = adapter.world_task("forecast", samples=4, label="expected")
-    oracle, replies = baselines("forecast")["oracle"], {}
-    for index in range(4):
-        turn = world.start(world.task("test", index))
-        replies[turn.text] = oracle(world, turn, None)
-    log = evaluate(task, model_that(replies.__getitem__), tmp_path)
-    assert metrics(log)["well_formed"] == 1.0
-    read = read_eval_log(log.location)
-    assert json.loads(read.model_dump_json())["eval"]["task"] == "forecast-easy"
-    again = score_again(read, scorers=task.scorer, action="overwrite", display="none")
-    assert metrics(again) == metrics(log)
 
 
 def test_a_reply_that_was_cut_off_is_malformed(tmp_path: Path) -> None:

@@ -52,7 +52,6 @@ from tokengym.agents.adapters.rows import task_rows
 from tokengym.agents.certify.source import TaskPlace
 from tokengym.agents.certify.sources import open_source
 from tokengym.agents.rollouts.json_lines import write_rows
-from tokengym.envs.core.errors import DataError
 from tokengym.envs.core.tools import NOT_PLAYED
 
 EXAMPLE = ROOT / "examples/nemo_gym/resources_servers/tokengym"
@@ -175,27 +174,6 @@ def test_native_calls_play_the_same_episode(
     read = [said["content"] for said in messages if said["role"] in ("user", "tool")]
     assert [text for text in read if text != NOT_PLAYED] == called.played.texts[:-1]
     shows("tools", level)
-
-
-def test_a_reply_that_was_cut_off_is_malformed(run: Run) -> None:
-    (row,) = task_rows("forecast", "test", 1)
-    cut_off = scripted_model(lambda text: ("Probability: 0.5", "length"))
-    with cut_off as url, served(run, "forecast", url) as at:
-        (answer,) = run(played(at, [row]))
-    assert answer["info"]["well_formed"] == 0.0
-
-
-def test_a_row_that_names_no_task_is_refused(run: Run) -> None:
-    block = {"host": "127.0.0.1", "port": 1, "name": "tokengym", "entrypoint": "app.py"}
-    client = ServerClient(
-        head_server_config=BaseServerConfig(host="127.0.0.1", port=1),
-        global_config_dict=DictConfig({}),
-    )
-    server = WorldServer(
-        config=WorldServerConfig(**block, rollouts="forecast"), server_client=client
-    )
-    with pytest.raises(DataError, match=r"needs `split` and `index`, got \['index'\]"):
-        run(server.reset({"index": 0}))
 
 
 def test_certify_grades_by_a_resources_server(tmp_path: Path) -> None:

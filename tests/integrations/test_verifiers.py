@@ -24,7 +24,6 @@ from tests.integrations.commands import (
 )
 from tests.integrations.reference import (
     DESKS,
-    LEVELS,
     TOOLS,
     WORLDS,
     check_answered,
@@ -36,7 +35,6 @@ from tests.integrations.scripted_model import scripted_model
 from tokengym.agents.certify.source import TaskPlace, play, say
 from tokengym.agents.certify.sources import open_source
 from tokengym.agents.toy_model import MODEL_DIR
-from tokengym.envs import make_world
 
 ID = "tokengym-verifiers"
 
@@ -121,12 +119,6 @@ def test_a_reply_that_was_cut_off_is_malformed() -> None:
     assert episode.traces[0].metrics["well_formed"] == 0.0
 
 
-@pytest.mark.parametrize(("world", "level"), LEVELS)
-def test_every_level_is_a_taskset(world: str, level: str) -> None:
-    (task,) = environment(world=f"{world}:{level}", tasks=1).taskset
-    assert task.key == make_world(world, level).task("test", 0).fingerprint
-
-
 def test_evaluation_plays_no_training_task() -> None:
     def trainer(**settings: Any) -> Any:
         return vf.TrainClientConfig(renderer_model_name=str(MODEL_DIR), **settings)
@@ -139,12 +131,6 @@ def test_evaluation_plays_no_training_task() -> None:
     (begun,) = run(named, nowhere, 0, client_type=trainer)
     assert "split" not in str(begun.errors)
     assert begun.traces
-
-
-def test_a_taskset_without_end_says_so() -> None:
-    taskset = environment(world="energy", tasks=None).taskset
-    assert not taskset.bounded
-    assert [task.data.index for task in taskset.take(3)] == [0, 1, 2]
 
 
 @pytest.mark.parametrize("played", PLAYED)
