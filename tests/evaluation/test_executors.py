@@ -10,16 +10,13 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from tests.evaluation.studies import study_script
 from tests.warm import CONTEXT
 from tokengym.agents.cli import app
 from tokengym.agents.evaluation.config import EvaluationConfig, WorldLevel
 from tokengym.agents.evaluation.folder import EvaluationFolder
 from tokengym.agents.evaluation.play_missing import Progress
 from tokengym.agents.evaluation.run import run_evaluation
-from tokengym.agents.evaluation.scripted import draw_tasks
 from tokengym.agents.execution.executors import IN_PROCESS, Executor, Processes, WorkerError
-from tokengym.envs import baselines, make_world
 from tokengym.envs.core.errors import OptionError
 
 TASKS = 40
@@ -112,18 +109,6 @@ def test_two_processes_write_the_files_of_one(
     whole = evaluate("noisy", tmp_path / "whole", IN_PROCESS, **asked)
     assert len(whole) == 2
     assert evaluate("noisy", tmp_path / "two", two, **asked) == whole
-
-
-@pytest.mark.nightly
-def test_ties_are_those_of_one_process(two: Processes) -> None:
-    world, rules = make_world("forecast"), baselines("forecast")
-    tasks = draw_tasks(world, "test", 9, two)
-    assert tasks == world.first_tasks("test", 9)
-    one, other = (
-        study_script(world, tasks, rules, "noisy", (2, 4), executor=executor)
-        for executor in (IN_PROCESS, two)
-    )
-    assert one == other
 
 
 @pytest.mark.nightly

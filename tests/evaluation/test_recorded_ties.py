@@ -14,7 +14,6 @@ from tests.evaluation.studies import play_group
 from tokengym.agents.certify.sources import open_source
 from tokengym.agents.certify.sources.records import reward_groups
 from tokengym.agents.cli import app
-from tokengym.agents.evaluation.ties import study_of
 from tokengym.agents.rollouts import RolloutLog, RolloutOrigin, record_play
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.registry import baselines, make_world
@@ -67,22 +66,6 @@ def test_dead_groups_of_other_sizes_are_counted_or_predicted(
     assert "reward_tie_pair_rate" not in sixteen
     assert "(predicted)" in done.output
     assert found["report"]["parts"][0]["note"] == "Sizes above 8 are predicted."
-
-
-@pytest.mark.nightly
-def test_first_rollouts_predict_the_others() -> None:
-    """Held out: of groups of 32 that a scripted policy played, eight are seen."""
-    world = make_world("warehouse", "pick")
-    policy = baselines(world.spec)["noisy"]
-    drawn = world.first_tasks("test", 30)
-    role = world.spec.roles[0]
-    rewards = [[run.returns[role] for run in play_group(world, task, policy, 32)] for task in drawn]
-    coarse = [[round(4 * value) / 4 for value in group] for group in rewards]
-    seen = study_of("first 8", "noisy", [group[:8] for group in coarse], (16, 32))
-    whole = study_of("all 32", "noisy", coarse, (16, 32))
-    for row in seen.sizes[1:]:
-        (true,) = (known.useful.value for known in whole.sizes if known.size == row.size)
-        assert row.useful.value == pytest.approx(true, abs=0.1)
 
 
 @pytest.mark.nightly

@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from tests.core.test_question import SPEC, Sum
-from tests.evaluation.studies import play_group, study_script
+from tests.evaluation.studies import study_script
 from tokengym.agents.cli import app
 from tokengym.agents.evaluation.ties import TieStudy
 from tokengym.agents.evaluation.ties_report import ties_report
@@ -80,15 +80,6 @@ def test_means_and_thresholds_are_those_of_the_rewards() -> None:
     assert found.mean_reward == pytest.approx(rewards.mean())
     assert found.correct_rate == pytest.approx((rewards > 0.5).mean())
     assert found.fallen is None
-
-
-def test_a_group_depends_on_its_seed_and_task_alone() -> None:
-    world = HalfAlike(SPEC)
-    task = world.task("test", 3)
-    first = play_group(world, task, POLICIES["noisy"], 4, seed=1)
-    play_group(world, world.task("test", 1), POLICIES["random"], 4, seed=1)
-    assert play_group(world, task, POLICIES["noisy"], 6, seed=1)[:4] == first
-    assert play_group(world, task, POLICIES["noisy"], 4, seed=2) != first
 
 
 def test_what_cannot_be_studied_is_refused() -> None:

@@ -64,17 +64,6 @@ def test_renders_for_people_and_as_text(
     assert make().world.spec.roles[0] in capsys.readouterr().out
 
 
-def test_every_role_speaks_and_is_paid_what_the_world_pays(
-    make: Callable[..., TextAECEnv],
-) -> None:
-    env = make()
-    for seed in range(5):
-        env.reset(seed=seed)
-        paid = play(env, seed=seed)
-        assert paid == env.world.returns
-        assert not env.agents
-
-
 def test_observations_in_tokens_are_append_only(make: Callable[..., TextAECEnv], mode: str) -> None:
     if mode == "text":
         pytest.skip("texts are what is new")

@@ -309,23 +309,6 @@ async def long_word(world: World, turn: Turn, rng: np.random.Generator) -> str:
     return "a" * 9
 
 
-@pytest.mark.parametrize("role", DUET.roles)
-@pytest.mark.parametrize("opponent", [short_word, long_word])
-def test_opponents_play_the_other_roles(role: str, opponent: Opponent) -> None:
-    other = "second" if role == "first" else "first"
-    world = Duet(DUET, "short")
-    env = TinkerEnv(world, world.task("train", 0), role=role, opponents={other: opponent})
-    rollout = roll(env, [BYTE.write("aaaa")] * 3)
-    # The very first reply has none before it, so that it is always the longer one.
-    outdone = opponent is long_word
-    paid = [float(not outdone or (role == "first" and step == 0)) for step in range(3)]
-    assert [step.episode_done for step in rollout.transitions] == [False, False, True]
-    assert [step.metrics["term/longer"] for step in rollout.transitions] == paid
-    assert [step.reward for step in rollout.transitions] == paid
-    assert stops(rollout.transitions[-1].metrics) == ["completed"]
-    assert len(trajectory_to_data(rollout, 1.0)) == 1
-
-
 def test_a_cut_off_reply_does_not_rename_another_end() -> None:
     """Only where the world ends on a malformed reply is the token limit the reason."""
     world = Duet(DUET, "short")
@@ -345,15 +328,6 @@ def test_metrics_are_those_of_the_members_own_reply(role: str, opponent: Opponen
     env = TinkerEnv(world, world.task("train", 0), role=role, opponents={other: opponent})
     rollout = roll(env, [BYTE.write("a" * 11)] * 3)
     assert [step.metrics["length"] for step in rollout.transitions] == [11.0] * 3
-
-
-def test_opponents_are_the_same_for_every_member_of_a_group() -> None:
-    task = Duet(DUET, "short").task("train", 0)
-    texts = []
-    for _ in range(2):
-        env = TinkerEnv(Duet(DUET, "short"), task, role="second", opponents={"first": short_word})
-        texts.append([step.logs["read"] for step in roll(env, [BYTE.write("x")] * 3).transitions])
-    assert texts[0] == texts[1]
 
 
 @pytest.mark.parametrize("opponents", [{}, {"first": short_word}, {"third": short_word}])

@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 import json
 import os
-import shutil
 import signal
 import sys
 import threading
@@ -24,13 +23,12 @@ from tests.training.folders import differences, digests, drop_unfinished, platfo
 from tests.training.foreign import serving_less
 from tests.training.jobs import run_job
 from tokengym.agents.cli import app
-from tokengym.agents.cli import run as command_line
 from tokengym.agents.evaluation.trained import read_trained
 from tokengym.agents.evaluation.verify import verify_run
 from tokengym.agents.service import ServiceDiedError
 from tokengym.agents.training import policy_trainer
 from tokengym.agents.training.config import SftConfig
-from tokengym.agents.training.connection import KEY_VARIABLE, ServiceRefusedError
+from tokengym.agents.training.connection import KEY_VARIABLE
 from tokengym.agents.training.folder.run import RunFolder
 from tokengym.agents.training.presets import preset, preset_for
 from tokengym.envs.core.errors import OptionError
@@ -245,28 +243,6 @@ def test_a_run_without_signal_keeps_its_last_good_checkpoint(
     assert outcome.collapse.since == 0
     assert len(steps(tmp_path)) < 30
     assert "Collapsed at step 0" in (tmp_path / "report.html").read_text()
-
-
-@pytest.mark.nightly
-def test_a_service_that_refuses_is_told_in_a_line(
-    tmp_path: Path,
-    served: dict[str, Any],
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    unknown = tmp_path / "unknown"
-    shutil.copytree(served["model"], unknown)
-    folder = tmp_path / "run"
-    with pytest.raises(ServiceRefusedError, match=str(unknown)) as caught:
-        run_job(replace(SMALL, **{**served, "model": str(unknown)}), folder)
-    assert served["base_url"] in str(caught.value)
-    monkeypatch.setattr("sys.argv", ["tokengym", "resume", str(folder), "--yes"])
-    with pytest.raises(SystemExit) as ended:
-        command_line()
-    assert ended.value.code == 1
-    shown = capsys.readouterr().out
-    assert served["base_url"] in shown
-    assert f"tokengym resume {folder}" in shown.replace("\n", "")
 
 
 @pytest.mark.nightly
