@@ -3,7 +3,6 @@
 import struct
 from collections.abc import Mapping
 from functools import cache
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -24,8 +23,6 @@ from tokengym.envs.disruption.labels import LABELS
 from tokengym.envs.energy import picture as energy
 from tokengym.envs.energy.world import EnergyWorld
 from tokengym.envs.registry import baselines, import_object, make_world, register, specs
-from tokengym.envs.warehouse import picture as warehouse
-from tokengym.envs.warehouse.world import WarehouseWorld
 
 KINDS = [
     *(("energy", level) for level in ("outages", "commit", "household")),
@@ -110,40 +107,6 @@ def test_a_picture_does_not_show_the_hours_to_come(level: str) -> None:
     begun = record_replies(world, record.task, record.replies[:5])
     _, power = energy.render_episode(world, begun, "").axes[:2]
     assert {len(values) for values in drawn(power).values()} == {5}
-
-
-@pytest.mark.parametrize("level", ["pick", "pick_online"])
-def test_trips_are_drawn_as_they_are_walked(level: str) -> None:
-    world, record = played("warehouse", level, "noisy")
-    (axes,) = warehouse.render_episode(world, record, "").axes
-    *_, last = replay(WarehouseWorld.cast(world), record)
-    session: Any = last.after.session
-    picking = session.picking
-    trips = [line for line in axes.lines if str(line.get_label()).startswith("t=")]
-    assert len(trips) == len(picking.shipments)
-    for line, trip in zip(trips, picking.shipments, strict=True):
-        corners = np.asarray(line.get_xydata(), float)
-        walked = sum(2 * abs(x - u) + abs(y - v) for (x, y), (u, v) in pairwise(corners.tolist()))
-        assert walked == pytest.approx(trip.walked)
-        assert f"t={trip.start} to {trip.finish}" in str(line.get_label())
-
-
-def test_stock_and_leases_are_drawn_as_they_were() -> None:
-    world, record = played("warehouse", "stock", "noisy")
-    *_, last = replay(WarehouseWorld.cast(world), record)
-    stock: Any = last.after.session
-    axes_of_items = warehouse.render_episode(world, record, "").axes
-    for axes, one in zip(axes_of_items, stock.inventories, strict=True):
-        shown = drawn(axes)
-        assert shown["in the morning"] == [day.on_hand for day in one.days]
-        assert shown["sold"] == [day.sold for day in one.days]
-        assert shown["ordered"] == [day.ordered for day in one.days]
-    world, record = played("warehouse", "lease", "noisy")
-    *_, last = replay(WarehouseWorld.cast(world), record)
-    leasing: Any = last.after.session
-    bays, prices = map(drawn, warehouse.render_episode(world, record, "").axes)
-    assert prices["quoted"] == [price for _, price, _ in leasing.quotes]
-    assert bays["leased before"] == [taken for taken, _, _ in leasing.quotes]
 
 
 def test_drawing_leaves_an_episode_under_way_alone(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tokengym.envs.core.errors import DataError
-from tokengym.envs.disruption.citations import CitationCounts, CitationGraph
+from tokengym.envs.disruption.citations import CitationGraph
 
 Edges = Sequence[tuple[int, int]]
 
@@ -49,61 +49,6 @@ def direct_counts(
         else:
             n_k += shared > 0
     return n_i, n_j, n_k, n_l, impact
-
-
-# The example of the cdindex package's README; the focal paper is number 4.
-README_YEARS = [1992, 1992, 1993, 1993, 1995, 1997, 1998, 1999, 1999, 1998, 1997]
-README_EDGES = [
-    *((4, reference) for reference in (2, 0, 1, 3)),
-    *((5, 2), (6, 2), (6, 4), (7, 4), (8, 4), (9, 4), (9, 1), (9, 3), (10, 4)),
-]
-
-
-@pytest.mark.parametrize(
-    ("window", "expected"), [(1, None), (2, 0.5), (3, -0.25), (4, 1 / 6), (5, 1 / 6)]
-)
-def test_readme_graph_in_windows_of_one_to_five_years(window: int, expected: float | None) -> None:
-    counts = graph_of(README_YEARS, README_EDGES).counts([4], window=window)
-    if expected is None:
-        assert np.isnan(counts.cd()[0])
-    else:
-        assert counts.cd()[0] == pytest.approx(expected)
-
-
-def test_readme_graph_has_mcd_of_five_sixths() -> None:
-    counts = graph_of(README_YEARS, README_EDGES).counts([4])
-    assert counts.citers[0] == 5
-    assert counts.mcd()[0] == pytest.approx(5 / 6)
-
-
-def only_focal(references: int, i: int, j: int, k: int, after: int = 1) -> CitationCounts:
-    """Counts of a paper of 2000 with i, j, k citers of each kind `after` years later."""
-    years = [1990] * max(references, 1) + [2000] + [2000 + after] * (i + j + k)
-    focal = max(references, 1)
-    edges = [(focal, reference) for reference in range(references)]
-    kinds = [(True, False)] * i + [(True, True)] * j + [(False, True)] * k
-    for number, (cites_focal, cites_reference) in enumerate(kinds, start=focal + 1):
-        edges += [(number, focal)] * cites_focal + [(number, 0)] * cites_reference
-    return graph_of(years, edges).counts([focal])
-
-
-@pytest.mark.parametrize(
-    ("case", "expected"),
-    [
-        ((1, 3, 0, 0), 1.0),
-        ((1, 0, 3, 0), -1.0),
-        ((1, 2, 1, 2), 0.2),
-        ((0, 2, 0, 0), 1.0),
-        ((1, 0, 0, 0), np.nan),
-        ((1, 0, 0, 3), 0.0),
-        ((1, 11, 9, 0), 0.1),
-        ((1, 3, 2, 5), 0.1),
-    ],
-)
-def test_vectors_by_kind_of_citer(case: tuple[int, int, int, int], expected: float) -> None:
-    counts = only_focal(*case)
-    np.testing.assert_array_equal(counts.cd(), [expected])
-    assert (counts.n_i[0], counts.n_j[0], counts.n_k[0]) == case[1:]
 
 
 @given(case=citation_graphs(), window=st.integers(0, 6), least=st.integers(1, 3))

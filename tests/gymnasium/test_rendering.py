@@ -12,34 +12,9 @@ import tokengym
 from tests.contract import bargain
 from tokengym.envs import TextAECEnv, TextEnv, TextVectorEnv
 from tokengym.envs.core.errors import EpisodeStateError, OptionError
-from tokengym.envs.core.play import record_replies
 from tokengym.envs.core.rendering import picture
-from tokengym.envs.registry import import_object
 
 needs_matplotlib = pytest.mark.skipif(find_spec("matplotlib") is None, reason="draws pictures")
-
-WITH = [row.id for row in tokengym.specs().values() if row.render]
-LEVELS = [(world_id, level) for world_id in WITH for level in tokengym.spec(world_id).levels]
-
-
-def replies_of(world: tokengym.World, task: tokengym.Task) -> tuple[str, ...]:
-    policy = tokengym.baselines(world.spec.id)["random"]
-    return tokengym.envs.play(world, task, policy).replies
-
-
-@pytest.mark.nightly
-@needs_matplotlib
-@pytest.mark.parametrize(("world_id", "level"), LEVELS)
-def test_an_episode_is_drawn_after_any_reply(world_id: str, level: str) -> None:
-    world = tokengym.make_world(world_id, level)
-    task = world.task("test", 0)
-    replies = replies_of(world, task)
-    draw = import_object(world.spec.render)
-    sizes = set()
-    for count in {0, 1, len(replies) // 2}:
-        figure = draw(world, record_replies(world, task, replies[:count]), "")
-        sizes.add(tuple(figure.get_size_inches()))
-    assert len(sizes) == 1
 
 
 @pytest.mark.nightly
