@@ -6,7 +6,6 @@ from functools import cache
 import numpy as np
 import pytest
 
-from tests.disruption.test_inference import kinds_given
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.core.task import Task, canonical_json
 from tokengym.envs.disruption.evidence import (
@@ -164,33 +163,3 @@ def test_a_challenge_changes_nothing_at_the_warm_ups(level: str) -> None:
         turn = world.reply(first)
         turn = world.reply(BASELINES["scripted"](world, turn, rng))
         assert BASELINES["oracle"](world, turn, rng) == first
-
-
-@pytest.mark.nightly
-@each_level
-def test_beliefs_about_the_paper_and_the_kind_are_calibrated(level: str) -> None:
-    """Against drawn outcomes and drawn kinds: a simulation of the whole debate."""
-    world = make(level, label="outcome")
-    stated, came_true = [], []
-    for task in make(level).first_tasks("train", 700):
-        rng = np.random.default_rng(0)
-        turn = world.start(world.adopt(task))
-        for _ in range(2):
-            turn = world.reply(
-                BASELINES["oracle" if turn.role == "predictor" else "scripted"](world, turn, rng)
-            )
-        assert world.first_answer is not None
-        assert world.argument is not None
-        label = world.first_answer.labels[0]
-        kinds = kinds_given(world.compiled.evidence, label, world.argument)
-        numbers = BASELINES["oracle"](world, turn, rng).splitlines()[1].split()[1:]
-        stated += [*kinds.values(), *map(float, numbers)]
-        outcome = task.answer["labels"]["disruption"]
-        came_true += [kind == task.instance["kind"] for kind in KINDS]
-        came_true += [name == outcome for name in DISRUPTION_LABELS]
-    chance, drawn = np.array(stated), np.array(came_true)
-    for low in np.arange(0.0, 1.0, 0.2):
-        inside = (chance >= low) & (chance < low + 0.2)
-        if inside.sum() > 20:
-            error = np.sqrt((chance * (1 - chance))[inside].sum()) / inside.sum()
-            assert abs(drawn[inside].mean() - chance[inside].mean()) < 4 * error

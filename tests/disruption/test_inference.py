@@ -7,7 +7,7 @@ from functools import cache
 import numpy as np
 import numpy.typing as npt
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.contract.planners.disruption import Predictor, followed, says
@@ -121,43 +121,6 @@ def record_chance(evidence: Evidence, order: tuple[int, ...]) -> float:
         of_notes = joint(names, tuple(true), ())
         chance *= float(of_notes.sum(axis=0)[DISRUPTION_LABELS.index(paper["label"])])
     return chance
-
-
-def chances(evidence: Evidence, label: int, argument: Argument) -> Floats:
-    """P(kind, label of the paper, argument, record) up to a factor, over all counts.
-
-    A message leaves one count open.
-    """
-    found, names = dict.fromkeys(KINDS, np.zeros(3)), names_of(evidence)
-    stated = {claim.feature: int(claim.value) for claim in argument.claims}
-    classes = np.array(class_posterior(evidence, "disruption"))
-    for order, (kind, count) in itertools.product(ORDERS, KINDS.items()):
-        if (order == ORDERS[0]) == (kind == "careless"):
-            continue
-        seen = record_chance(evidence, order) * (count / 5 if kind == "careless" else count)
-        for other in range(FEW[names]):
-            notes = tuple(stated.get(name, other) for name in names)
-            if said_by(kind, notes, label, names) == argument:
-                found[kind] = found[kind] + seen * (classes @ in_columns(evidence, order, notes))
-    return np.array([*found.values()])
-
-
-@pytest.mark.nightly
-@settings(max_examples=15)
-@given(papers, labels)
-@example(draw_evidence(np.random.default_rng(413258), "private"), 0)  # only rare papers fit
-def test_statements_are_evidence_of_kind_and_paper(evidence: Evidence, label: int) -> None:
-    argument = argument_of(evidence, label)
-    joint_KL = chances(evidence, label, argument)
-    total = joint_KL.sum()
-    near = 1e-4
-    believed = after(evidence, label, argument)
-    assert believed == pytest.approx(tuple(joint_KL.sum(axis=0) / total), abs=near)
-    kinds = kinds_given(evidence, label, argument)
-    assert list(kinds) == list(KINDS)
-    assert tuple(kinds.values()) == pytest.approx(tuple(joint_KL.sum(axis=1) / total), abs=near)
-    turned = argument._replace(claims=argument.claims[::-1])
-    assert after(evidence, label, turned) == believed
 
 
 @settings(max_examples=15)

@@ -4,18 +4,15 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from tests.docs.packages import CHANGE, pip_install
 from tests.docs.pages import ROOT
-from tests.warm import Interpreter, run_tokengym
-from tokengym.agents import LocalService
 
 RunFolder = Callable[..., str]
-Execute = Callable[[str], str]
 
 
 @pytest.fixture(scope="module")
@@ -52,20 +49,6 @@ def run(folder: Path, environment: dict[str, str]) -> RunFolder:
     return run
 
 
-@pytest.fixture(scope="module")
-def execute(folder: Path, environment: dict[str, str]) -> Iterator[Execute]:
-    """Run Python in a process that had imported the trainer before the package was there."""
-    interpreter = Interpreter(folder, environment, folder / "interpreter.txt")
-
-    def execute(code: str) -> str:
-        ended, shown = interpreter.execute(code, "<example>")
-        assert ended, shown
-        return shown
-
-    yield execute
-    interpreter.close()
-
-
 @pytest.mark.nightly
 def test_it_keeps_every_law(run: RunFolder) -> None:
     tests = ["-m", "pytest", "-q", "-p", "no:cacheprovider", "tokengym_change/test_change.py"]
@@ -93,30 +76,3 @@ def test_the_command_line_knows_it(run: RunFolder) -> None:
     shown = run("-m", "tokengym.agents", "worlds")
     assert "acme/Change-v0\n  Pay an amount with as few coins as possible." in shown
     assert "earned 1.0000" in run("-m", "tokengym.agents", "play", "change", "--policy", "oracle")
-
-
-@pytest.mark.nightly
-@pytest.mark.filterwarnings("ignore")
-def test_it_is_trained_with_replies_as_long_as_it_needs(
-    execute: Execute, folder: Path, environment: dict[str, str], starting_service: LocalService
-) -> None:
-    model = ["--model", starting_service.model_name, "--base-url", starting_service.base_url]
-    small = ["--steps", "1", "--groups", "2", "--group-size", "2", "--evaluation-tasks", "2"]
-    key = {"TINKER_API_KEY": starting_service.api_key}
-    printed = folder / "printed.txt"
-    command = ["train", "change", "--run", "run", *small, *model]
-    assert run_tokengym(command, folder, environment | key, printed) == 0, printed.read_text()
-    code = """
-from pathlib import Path
-import tokengym
-from tokengym.agents import RunFolder, codec_named
-from tokengym.agents.evaluation.trained import read_trained
-from tokengym.agents.training.earlier_runs import codec_of
-found = RunFolder(Path("run"))
-codec, world = codec_named(codec_of(found)), tokengym.make_world("change")
-best = [world.task("test", index).answer["best"] for index in range(50)]
-needed = max(len(codec.write("PAY " + " ".join(map(str, coins)))) for coins in best)
-print(found.config.world, found.config.max_tokens >= needed, len(list(found.steps())))
-print(read_trained(found)["cashier"].scale.lines["oracle"].value)
-"""
-    assert execute(code).split() == ["acme/Change-v0", "True", "1", "1.0"]

@@ -40,6 +40,9 @@ def test_what_is_written_is_read(powers: list[float]) -> None:
         ("BATTERY discharge -1.5", (-1.5, 0.0, 0.0)),
         ("BATTERY 1.5 kW (discharging)", (-1.5, 0.0, 0.0)),
         ("BATTERY charge 1.5", (1.5, 0.0, 0.0)),
+        ('```json\n{"BATTERY": 0.5, "EV": 0, "GENSET": 1.2}\n```', (0.5, 1.2, 0.0)),
+        ("* BATTERY: 0.5 kW\n* EV: 0 kW (not at home)\n\nThis is it.", (0.5, 0.0, 0.0)),
+        ("| a | b |\n| --- | --- |\n| x | 2.0 |\n\n| BATTERY | 2.0 |", (2.0, 0.0, 0.0)),
     ],
 )
 def test_the_last_line_that_names_a_device_counts_for_it(
@@ -62,7 +65,7 @@ def test_the_last_line_that_names_a_device_counts_for_it(
         ),
         *("BATTERY 3\nBATTERY 1, BATTERY 2", "HEAT 1", "no BATTERY 1", "BATTERY 2\u20143"),
         *("BATTERY 5\nBATTERY -2,5", "BATTERY 5\nbattery: as before"),
-        "BATTERY 5\nBATTERY 2 (to 3)",
+        *("BATTERY 5\nBATTERY 2 (to 3)", "Option A: BATTERY 2. Option B: BATTERY 3."),
     ],
 )
 def test_what_names_no_power_or_two_is_refused(reply: str) -> None:

@@ -1,14 +1,13 @@
 """Laws of the hour test: an entry is given texts and a second, and its rung is what it earns."""
 
-import json
 from pathlib import Path
 
 import pytest
 
-from benchmarks.hour.__main__ import TASKS, run_entry, write_folder
+from benchmarks.hour.__main__ import run_entry
 from benchmarks.hour.entry import Entry
 from tokengym.envs.core.play import play
-from tokengym.envs.registry import baselines, make_world
+from tokengym.envs.registry import make_world
 
 LEVEL = "forecast:twins"
 ENTRY = """
@@ -61,23 +60,3 @@ def test_who_takes_longer_or_fails_replies_nothing(tmp_path: Path, busy: str) ->
 def test_an_entry_cannot_load_the_package(tmp_path: Path) -> None:
     with Entry(entry(tmp_path, module="tokengym")) as runs:
         assert runs.late
-
-
-def test_the_folder_holds_protocol_prompt_and_train_tasks(tmp_path: Path) -> None:
-    write_folder("forecast:easy", tmp_path / "folder")
-    assert {path.name for path in (tmp_path / "folder").iterdir()} == {
-        *("README.md", "prompt.txt", "train.jsonl"),
-    }
-    train = (tmp_path / "folder" / "train.jsonl").read_text(encoding="utf-8")
-    rows = [json.loads(line) for line in train.splitlines()]
-    world = make_world("forecast", "easy")
-    assert len(rows) == TASKS
-    for index in (0, TASKS - 1):
-        task, row = world.task("train", index), rows[index]
-        assert row["texts"] == [world.start(task).text]
-        played = play(world, task, baselines("forecast")["random"], seed=(0, 0))
-        assert (tuple(row["replies"]), row["return"]) == (
-            played.replies,
-            played.returns["forecaster"],
-        )
-        assert {*row} == {"texts", "replies", "end", "value", "return"}

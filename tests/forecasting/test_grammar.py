@@ -34,13 +34,16 @@ ACCEPTED = {
     "The probability that the answer is yes is 40 percent.": 0.4,
     "Final answer: 0.4": 0.4,
     "So the answer is $\\boxed{0.4}$.": 0.4,
-    '{"probability": 0.4}': 0.4,
+    '```json\n{"probability": 0.4}\n```': 0.4,
+    "Probability: <0.400>": 0.4,
+    "**Final Answer:** \\boxed{\\text{Probability: } 0.137}": 0.137,
 }
 REFUSED = [
     *("", "0.5", "Probability: one half", "Probability: 0,5", "Probability: 0x1"),
     *("Probability: 1_0", "Probability: 0.4, or 0.6", "Probability: 0.3/0.7", "Probability: 1/0"),
     *("Probability: 1/2/3", "Probability: 1/2%", "Probability: ~0.3-0.5", "Probability (no): 0.4"),
     *("Probability: 1/2 Probability: 0.5", "Answer: 0.4 or 0.5"),
+    "It depends. Probability: 0.4 if it rains, Probability: 0.6 otherwise.",
     "Probability: 0.7\nProbability is hard to tell.",
     "Probability: 0.7\nProbabilities: yes 0.1, no 0.9",
 ]

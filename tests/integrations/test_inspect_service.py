@@ -1,4 +1,4 @@
-"""Inspect and the local service: a policy in training, evaluated over both its interfaces."""
+"""Inspect by the cookbook and the local service: a policy in training is evaluated."""
 
 import asyncio
 from collections.abc import Iterator
@@ -11,9 +11,7 @@ pytest.importorskip("inspect_ai", reason="needs the extra `inspect`")
 pytest.importorskip("tinker_cookbook", reason="needs the extra `tinker`")
 
 import tinker
-from inspect_ai import eval as inspect_eval
 from inspect_ai.log import list_eval_logs, read_eval_log
-from inspect_ai.model import GenerateConfig, get_model
 from tinker_cookbook.eval.inspect_evaluators import InspectEvaluatorBuilder
 
 from tokengym.agents.adapters.inspect import world_task
@@ -32,39 +30,6 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalService]:
 
 def task() -> Any:
     return world_task("forecast", samples=SAMPLES, prompt="terse")
-
-
-def saved_policy(service: LocalService) -> str:
-    """Return the path of saved weights."""
-    client = tinker.ServiceClient(base_url=service.base_url, api_key=service.api_key)
-    training = client.create_lora_training_client(base_model=service.model_name, rank=4).result()
-    path: str = training.save_weights_for_sampler("inspected").result().path
-    return path
-
-
-def test_an_openai_api_of_inspect_evaluates_saved_weights(
-    service: LocalService, tmp_path: Path
-) -> None:
-    model = get_model(
-        f"openai-api/tokengym/{saved_policy(service)}",
-        base_url=f"{service.base_url}/v1",
-        api_key=service.api_key,
-        config=GenerateConfig(max_tokens=16, seed=1, temperature=1.0),
-    )
-    logs = [
-        inspect_eval(task(), model=model, log_dir=str(tmp_path / name), display="none")[0]
-        for name in ("first", "again")
-    ]
-    for log in logs:
-        assert log.status == "success", log.error
-        assert log.samples is not None
-        assert len(log.samples) == SAMPLES
-    said = [[sample.output.completion for sample in log.samples or ()] for log in logs]
-    assert said[0] == said[1]  # the same seed
-    assert all(text.strip() for text in said[0])
-    read = read_eval_log(list_eval_logs(str(tmp_path / "first"))[0])
-    assert read.results is not None
-    assert {"return", "well_formed"} <= set(read.results.scores[0].metrics)
 
 
 def test_the_cookbooks_evaluator_evaluates_a_policy_in_training(

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tests.tinker.relay import ROLES, ROUNDS, Player, reason, rolled, table, total
+from tests.tinker.relay import ROLES, Player, reason, rolled, table, total
 from tokengym.agents.tinker.coordinator import Opponent
 from tokengym.envs.core.episode import DecodedReply
 from tokengym.envs.core.turn import Turn
@@ -80,26 +80,3 @@ def test_an_opponent_that_is_given_up_is_cancelled() -> None:
 
     assert len(asyncio.run(play())) == 1  # this one
     assert ended == ["cancelled"]
-
-
-def test_opponents_have_random_streams_of_their_own() -> None:
-    """What one draws changes nothing for another, nor do two draw the same."""
-
-    def drawn(*drawing: str) -> dict[str, list[float]]:
-        found: dict[str, list[float]] = {role: [] for role in drawing}
-
-        def opponent(role: str) -> Opponent:
-            def says(world: World, turn: Turn, rng: np.random.Generator) -> str:
-                if role in found:
-                    found[role] += rng.random(3).tolist()
-                return "hm"
-
-            return says
-
-        (member,) = table(("ada",), {role: opponent(role) for role in ("ben", "cleo")})
-        asyncio.run(rolled([member], [Player("a")]))
-        return found
-
-    both = drawn("ben", "cleo")
-    assert len(set(both["ben"]) | set(both["cleo"])) == 2 * 3 * ROUNDS
-    assert both == {**drawn("ben"), **drawn("cleo")}

@@ -120,6 +120,9 @@ def test_a_withdrawn_price_is_not_quoted(last: str) -> None:
         ("**TRIP O1, O2**: `A0-3`, `A2-5`", Trip(("O1", "O2"), ("A0-3", "A2-5"))),
         ("Answer: TRIP O1 and O2: A0-3 -> A2-5", Trip(("O1", "O2"), ("A0-3", "A2-5"))),
         ("TRIP: O1 O2 (the most urgent)", Trip(("O1", "O2"), ())),
+        ("TRIP 1: O1, O2", Trip(("O1", "O2"), ())),
+        ("TRIP [O1, O2]", Trip(("O1", "O2"), ())),
+        ("TRIP <O1, O2> (A0-3, A2-5)", Trip(("O1", "O2"), ("A0-3", "A2-5"))),
         ("Wait for 7 time units.", Wait(7)),
         ("- **done**", EndShift()),
         ("TRIP O1; TRIP O1", Trip(("O1",), ())),
@@ -145,7 +148,7 @@ def test_what_people_put_around_a_command_is_read(said: str, command: object) ->
         "REORDER S1 3, S2 14",
         "1. REORDER S1 = 3 units\n2. REORDER S2: 14 units",
         "reorder s1 3; REORDER S2 14.",
-        "**REORDER S1 3 and S2 14**",
+        *("**REORDER S1 3 and S2 14**", "REORDER S1: 3, S2: 14"),
     ],
 )
 def test_reorders_are_read_however_they_are_listed(said: str) -> None:

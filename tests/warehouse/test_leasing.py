@@ -94,6 +94,7 @@ def test_the_objective_is_the_mean_of_what_is_earned() -> None:
         ("I think.\n**QUOTE 14 dollars**", 14),
         ("QUOTE 14\nREFUSE", 0),
         ("REFUSE", 0),
+        *(("$\\boxed{14}$", 14), ("I recommend QUOTE $14 per bay and month.", 14)),
         ("QUOTE 0", None),
         ("QUOTE 1000", None),
         ("QUOTE -5", None),
