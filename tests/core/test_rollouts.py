@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from tokengym.envs import (
-    Episode,
     EpisodeStateError,
     OptionError,
     RoleError,
@@ -24,44 +23,12 @@ from tokengym.envs.tokens.codec import ByteCodec
 WORLDS = ("forecast", "warehouse", "energy", "disruption")
 
 
-def finish(rollout: Rollout, name: str, codec: bool = False) -> None:
+def finish(rollout: Rollout, name: str) -> None:
     """Play the rest with a baseline."""
     policy = baselines(rollout.task.world)[name]
     rng = np.random.default_rng(0)
     while not rollout.done:
-        text = policy(rollout.episode.world, rollout.turn, rng)
-        if codec:
-            rollout.act(ByteCodec().write(text), "stop")
-        else:
-            rollout.say(text, "stop")
-
-
-@pytest.mark.parametrize("name", WORLDS)
-def test_rollouts_earn_the_worlds_pay_in_text_and_tokens(name: str) -> None:
-    text, tokens = Rollouts(name), Rollouts(name, codec="byte")
-    task = text.world.task("test", 3)
-    for rollouts in (text, tokens):
-        rollout = rollouts.start(task)
-        finish(rollout, "noisy" if "noisy" in baselines(name) else "oracle", rollouts is tokens)
-        assert rollout.total == rollout.episode.world.returns[rollouts.role]
-        assert rollout.well_formed == [True] * len(rollout.rewards)
-    assert rollout.tokens[: len(tokens.start(task).tokens)] == tokens.start(task).tokens
-
-
-def test_opponents_are_the_same_for_all_rollouts_of_a_task() -> None:
-    for role in ("predictor", "challenger"):
-        rollouts = Rollouts(
-            "disruption",
-            role=role,
-            opponents={"predictor" if role == "challenger" else "challenger": "random"},
-        )
-        task = rollouts.world.task("train", 5)
-        first, second = rollouts.start(task), rollouts.start(task)
-        while not first.done:
-            assert first.text == second.text
-            first.say("nothing")
-            second.say("nothing")
-        assert first.rewards == second.rewards
+        rollout.say(policy(rollout.episode.world, rollout.turn, rng), "stop")
 
 
 def test_a_role_meets_the_usual_opponent_and_is_paid() -> None:
@@ -122,18 +89,6 @@ def test_wrong_roles_and_replies_after_the_end_are_refused() -> None:
     rollout.say("Probability: 0.5")
     with pytest.raises(EpisodeStateError):
         rollout.say("Probability: 0.5")
-
-
-def test_the_tokens_of_a_rollout_are_those_of_an_episode() -> None:
-    rollouts = Rollouts("energy", codec="byte")
-    task = rollouts.world.task("test", 1)
-    rollout, episode = rollouts.start(task), Episode(make_world("energy"), task)
-    while not rollout.done:
-        assert rollout.tokens == episode.observation.tolist()
-        action = episode.codec.write("BATTERY 0.5")
-        rollout.act(action)
-        episode.act(action)
-    assert rollout.rewards[-1] == episode.turn.rewards["operator"]
 
 
 @pytest.mark.parametrize(

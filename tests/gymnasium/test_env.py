@@ -8,7 +8,6 @@ import gymnasium
 import numpy as np
 import pytest
 from gymnasium.utils.env_checker import data_equivalence
-from gymnasium.wrappers import RecordEpisodeStatistics, TimeLimit
 
 from tokengym.envs.core.errors import RoleError
 from tokengym.envs.core.play import Policy
@@ -43,15 +42,6 @@ def test_token_observations_begin_with_the_one_before_and_the_action(world: str)
         observation, _, terminated, truncated, _ = env.step(action)
         assert np.array_equal(observation[: len(before)], before)
         done = terminated or truncated
-
-
-@pytest.mark.parametrize("world", WORLDS)
-def test_wrappers_of_gymnasium_work_around_it(world: str) -> None:
-    env = RecordEpisodeStatistics(TimeLimit(gymnasium.make(world), max_episode_steps=1))
-    env.reset(seed=0)
-    _, _, terminated, truncated, info = env.step(env.action_space.sample())
-    assert terminated or truncated
-    assert "episode" in info
 
 
 def made(world: str, opponents: Mapping[str, Policy | str] | None = None) -> TextEnv:

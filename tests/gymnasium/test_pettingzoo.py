@@ -64,22 +64,6 @@ def test_renders_for_people_and_as_text(
     assert make().world.spec.roles[0] in capsys.readouterr().out
 
 
-def test_observations_in_tokens_are_append_only(make: Callable[..., TextAECEnv], mode: str) -> None:
-    if mode == "text":
-        pytest.skip("texts are what is new")
-    env = make()
-    env.reset(seed=2)
-    rng = np.random.default_rng(0)
-    seen: dict[str, list[Any]] = {agent: [] for agent in env.agents}
-    while not any(env.terminations.values()):
-        agent = env.agent_selection
-        observation = env.observe(agent)
-        assert list(observation[: len(seen[agent])]) == seen[agent]
-        action = scripted_action(env, "noisy", rng)
-        seen[agent] = [*observation, *action]
-        env.step(action)
-
-
 def test_opponents_of_all_roles_but_one_leave_one_agent(make: Callable[..., TextAECEnv]) -> None:
     world = make().world
     first, *others = world.spec.roles
@@ -107,14 +91,6 @@ def test_a_given_task_is_played(make: Callable[..., TextAECEnv]) -> None:
     assert {info["task"] for info in env.infos.values()} == {task.fingerprint}
     env.reset(options={"split": "test", "index": 3})
     assert {info["task"] for info in env.infos.values()} == {task.fingerprint}
-
-
-def test_a_first_text_over_the_budget_truncates_all_agents(make: Callable[..., TextAECEnv]) -> None:
-    env = make(token_budget=3)
-    with pytest.warns(UserWarning, match="token_budget=3;"):
-        env.reset(seed=0)
-    assert all(env.truncations.values())
-    assert play(env) == env.world.returns
 
 
 def test_a_budget_holds_for_each_agents_conversation(make: Callable[..., TextAECEnv]) -> None:
