@@ -37,6 +37,7 @@ def test_every_level_says_who_reaches_what(name: str) -> None:
         assert best.proved <= limit.exact, f"only an exact optimum proves {level}'s {best}"
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", ["forecast", "energy", "warehouse", "disruption"])
 def test_levels_paid_at_the_end_pay_nothing_before(name: str) -> None:
     declared = spec(name)

@@ -109,6 +109,7 @@ def test_a_picture_does_not_show_the_hours_to_come(level: str) -> None:
     assert {len(values) for values in drawn(power).values()} == {5}
 
 
+@pytest.mark.nightly
 def test_drawing_leaves_an_episode_under_way_alone(tmp_path: Path) -> None:
     world, record = played("energy", "small", "random")
     assert isinstance(world, EnergyWorld)

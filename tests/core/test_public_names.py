@@ -103,6 +103,7 @@ def test_names_in_an_archived_package_are_found(
         _ = package.Other
 
 
+@pytest.mark.nightly
 def test_no_public_class_name_stands_for_two_classes() -> None:
     classes = Counter(
         node.name

@@ -89,6 +89,7 @@ def test_filler_earns_nothing_as_first_described_whether_right_or_wrong(
     assert earned(world, index, place, *claims) == 0.0
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("filler", ['QUOTE "a"', "CLAIM age >= 0", 'QUOTE "e"'])
 def test_filler_beside_evidence_adds_nothing_to_it(filler: str) -> None:
     world, seen = make("L2", reward="original"), 0

@@ -1,6 +1,7 @@
 """Laws of a judge fitted to a user's papers: it reads those, and not our constants."""
 
 import dataclasses
+import itertools
 from pathlib import Path
 
 import numpy as np
@@ -121,14 +122,14 @@ def test_a_level_of_drawn_literature_plays_no_users_papers(file: Path) -> None:
 QUOTED = ("We", "we", "rocks", "We measure rocks", "and report.", "and", "Study", "e", "report")
 
 
-@pytest.mark.parametrize("words", QUOTED)
-def test_a_quote_that_fits_every_paper_earns_nothing(file: Path, words: str) -> None:
+def test_a_quote_that_fits_every_paper_earns_nothing(file: Path) -> None:
     world = make_world("disruption", data=file, reward="original", single_turn=True)
     for index in range(6):
-        for label in DISRUPTION_LABELS:
-            world.start(world.task("test", index))
+        task = world.task("test", index)
+        for label, words in itertools.product(DISRUPTION_LABELS, QUOTED):
+            world.start(task)
             last = world.reply(f'LABEL {label}\nP 0.4 0.3 0.3\nQUOTE "{words}"')
-            assert last.terms["predictor"]["reasoning"] == 0.0
+            assert last.terms["predictor"]["reasoning"] == 0.0, words
     used = {word for word in WORDS if word in world.start(world.task("test", 0)).text}
     last = world.reply(f'LABEL neutral\nP 0.4 0.3 0.3\nQUOTE "{used.pop()}"')
     assert last.terms["predictor"]["reasoning"] > 0.0
@@ -195,6 +196,7 @@ def test_telling_quotes_others_and_filler_earn_apart_as_first_described(tmp_path
         assert max(np.mean(earned["other"]), np.mean(earned["rare"])) < 0.215
 
 
+@pytest.mark.nightly
 def test_words_that_do_not_tell_the_labels_apart_earn_nothing(tmp_path: Path) -> None:
     world = world_of(tmp_path, texts_alone(120, 0.0))
     for split in ("train", "test"):

@@ -92,6 +92,7 @@ def test_an_interrupted_fetch_goes_on_where_it_stopped(library: Library, tmp_pat
     assert len(list(read_works(sorted(tmp_path.glob("page-*"))))) == WORKS
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("status", [403, 429, 503])
 def test_a_busy_server_is_asked_again(library: Library, tmp_path: Path, status: int) -> None:
     library.troubles = [(status, "busy")] * 2
@@ -105,6 +106,7 @@ def test_a_refused_filter_is_named_with_the_reason(library: Library, tmp_path: P
     assert len(library.calls) == 1
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("body", "message"),
     [
@@ -134,12 +136,14 @@ def test_the_key_is_sent_and_in_no_message_or_file(
     assert not any(b"key-of-mine" in path.read_bytes() for path in tmp_path.iterdir())
 
 
+@pytest.mark.nightly
 def test_a_folder_holds_one_fetch(library: Library, tmp_path: Path) -> None:
     fetch(library, tmp_path, most_pages=1)
     with pytest.raises(DataError, match="another folder"):
         fetch_works(tmp_path, "type:book", address=library.address)
 
 
+@pytest.mark.nightly
 def test_a_server_that_is_gone_is_reported(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="ConnectError"):
         fetch_works(tmp_path, "x:y", address="http://127.0.0.1:9", retries=0)

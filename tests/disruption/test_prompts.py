@@ -16,12 +16,12 @@ def texts(level: str, count: int, **options: Any) -> list[str]:
 
 
 def test_terse_examples_differ_from_task_to_task_and_are_blind() -> None:
-    found = [re.findall(ANSWER, text) for text in texts("L2", 300, prompt="terse")]
+    found = [re.findall(ANSWER, text) for text in texts("L2", 100, prompt="terse")]
     assert all(len(answers) == 1 for answers in found)
     answers = [answer for (answer,) in found]
     assert len(set(answers)) > 20
     counts = [sum(f"LABEL {word}" in answer for answer in answers) for word in ("d", "c", "n")]
-    assert min(counts) > 70
+    assert min(counts) > 15  # of 100, a third each
 
 
 @pytest.mark.parametrize("target", ["disruption", "both"])

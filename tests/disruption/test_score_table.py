@@ -57,7 +57,13 @@ def expected(tmp_path_factory: pytest.TempPathFactory) -> str:
     return (folder / "scores.csv").read_text()
 
 
-@pytest.mark.parametrize("name", SOURCES)
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=() if name in ("works.gz", "folder") else pytest.mark.nightly)
+        for name in SOURCES
+    ],
+)
 def test_works_are_known_by_their_fields(tmp_path: Path, expected: str, name: str) -> None:
     source, out = tmp_path / name, tmp_path / "out" / "scores.csv"
     if name == "folder":

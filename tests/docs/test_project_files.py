@@ -119,6 +119,7 @@ def test_every_folder_that_contributors_read_of_exists() -> None:
     assert not [folder for folder in named if not (ROOT / Path(folder)).is_dir()]
 
 
+@pytest.mark.nightly
 def test_quick_tests_check_four_laws_beyond_the_first_levels(tmp_path: Path) -> None:
     said = tmp_path / "said.txt"
     words = ["-m", "pytest", "-p", "no:cacheprovider", "--collect-only", "-q", "-m", "not nightly"]

@@ -79,6 +79,7 @@ def test_a_module_none_of_whose_tests_ran_is_found(
     assert unchecked.wholly_skipped(reports[1]) == {"test_nowhere"}
 
 
+@pytest.mark.nightly
 def test_notes_are_printed_at_once_and_last(
     unchecked: ModuleType, reports: tuple[Path, Path], tmp_path: Path
 ) -> None:

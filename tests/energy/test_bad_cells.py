@@ -15,8 +15,14 @@ WORDS = (
 )
 
 
-@every("word", [*WORDS, "offline", "1,5", "12:30"])
-@pytest.mark.parametrize("column", [1, 2, 3, 4, 5])
+CELLS = [
+    *((word, 1) for word in (*WORDS, "offline", "1,5", "12:30")),
+    *(("offline", column) for column in (2, 3, 4, 5)),
+]
+"""A word of every kind in one column, and one in each of the others."""
+
+
+@every(("word", "column"), CELLS)
 def test_a_cell_without_a_number_costs_its_row(tmp_path: Path, word: str, column: int) -> None:
     series = read(spoiled(tmp_path, 9, column, f'"{word}"'))
     assert series.steps == len(plain_rows()) - 1

@@ -35,13 +35,11 @@ from tokengym.envs.tokens.codec import ByteCodec, Codec, Message
 from tokengym.testing import token_arrays
 
 Talk = Callable[..., tuple[World, Task]]
+_SLOW = (("qwen3+keep_thinking", "Qwen3"), ("glm5_3_max_reasoning", "Glm"), ("tml_v0", "inkling"))
+"""Those whose tokenizers take seconds to load."""
 CODECS = (
-    None,
-    ("role_colon", "bpe"),
-    ("qwen3_instruct", "bpe"),
-    ("qwen3+keep_thinking", "Qwen3"),
-    ("glm5_3_max_reasoning", "Glm"),
-    ("tml_v0", "inkling"),
+    *(None, ("role_colon", "bpe"), ("qwen3_instruct", "bpe")),
+    *(pytest.param(pair, marks=pytest.mark.nightly) for pair in _SLOW),
 )
 BYTE = ByteCodec()
 

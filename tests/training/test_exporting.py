@@ -95,6 +95,7 @@ def test_adapter_and_merged_model_compute_what_was_trained(
     assert (tmp_path / "merged" / "tokenizer_config.json").is_file()
 
 
+@pytest.mark.nightly
 def test_what_cannot_be_exported_is_named(run: RunFolder, tmp_path: Path) -> None:
     (run.folder / "checkpoints.jsonl").write_text("")
     with pytest.raises(OptionError, match="saved no weights"):

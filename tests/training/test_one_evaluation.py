@@ -60,6 +60,7 @@ def test_a_run_reports_what_an_evaluation_of_both_policies_finds(
     assert found.pairs[0].difference == mean_estimate([before - after for before, after in gains])
 
 
+@pytest.mark.nightly
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("before", [0, 3])
 def test_gains_count_the_tasks_played_both_times(

@@ -87,6 +87,7 @@ def test_a_template_adds_its_own_system_text_or_none(template: str, own: str, mi
     assert template_system(str(mine)) == own
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("level", "context", "limit"),
     [

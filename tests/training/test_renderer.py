@@ -31,6 +31,7 @@ def test_a_hosted_model_gets_the_renderer_that_the_cookbook_recommends(name: str
     assert renderer_for(chosen.model, chosen.renderer) == "role_colon"
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("place", PLACES)
 def test_a_directory_is_known_by_its_name(place: str, tmp_path: Path) -> None:
     directory = shutil.copytree(MODEL_DIR, tmp_path / place)

@@ -53,6 +53,7 @@ def test_the_page_shows_curves_with_their_lines_and_all_rollouts(page: Browser) 
     assert page.errors == []
 
 
+@pytest.mark.nightly
 def test_two_clicks_lead_from_curve_to_dead_group(page: Browser) -> None:
     x, y = page.evaluate(
         "(() => { const box = document.querySelectorAll('.chart')[1].getBoundingClientRect();"
@@ -89,6 +90,7 @@ def test_what_a_model_said_stays_text_and_is_found(page: Browser) -> None:
     assert page.errors == []
 
 
+@pytest.mark.nightly
 def test_filters_sorting_and_keys(page: Browser) -> None:
     page.evaluate("document.querySelector('[aria-label=\"return from\"]').focus()")
     page.type("0.5")
@@ -111,6 +113,7 @@ def test_filters_sorting_and_keys(page: Browser) -> None:
     assert page.errors == []
 
 
+@pytest.mark.nightly
 def test_two_runs_are_compared_task_by_task(page: Browser, viewer: Viewer) -> None:
     page.open(f"{viewer.url}#run=first&with=second")
     page.wait("document.querySelector('.pairs')")
@@ -121,6 +124,7 @@ def test_two_runs_are_compared_task_by_task(page: Browser, viewer: Viewer) -> No
     assert page.errors == []
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(("width", "dark"), [(400, True), (800, False), (1600, False)])
 def test_no_page_is_wider_than_its_window(
     page: Browser, viewer: Viewer, width: int, dark: bool
@@ -135,6 +139,7 @@ def test_no_page_is_wider_than_its_window(
     assert page.errors == []
 
 
+@pytest.mark.nightly
 def test_a_run_that_trains_is_followed(browser: Browser, runs_folder: Path, viewer: Viewer) -> None:
     run = RunFolder(runs_folder / "second")
     load(browser, f"{viewer.url}#run=second")
@@ -146,6 +151,7 @@ def test_a_run_that_trains_is_followed(browser: Browser, runs_folder: Path, view
     browser.wait(f"app.rows.length === {before + 1} && app.run.curves.steps.length === {step + 1}")
 
 
+@pytest.mark.nightly
 def test_one_file_holds_the_runs_and_needs_no_server(
     browser: Browser, runs_folder: Path, tmp_path: Path
 ) -> None:
@@ -166,6 +172,7 @@ def test_one_file_holds_the_runs_and_needs_no_server(
     assert browser.errors == []
 
 
+@pytest.mark.nightly
 def test_a_finished_run_opens_on_what_changed(
     browser: Browser, tmp_path: Path, viewer: Viewer
 ) -> None:
@@ -207,6 +214,7 @@ def test_a_finished_run_opens_on_what_changed(
     assert browser.errors == []
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("most", [280_000, 340_000])
 def test_a_page_of_a_run_keeps_to_its_size(browser: Browser, tmp_path: Path, most: int) -> None:
     run = write_run(tmp_path / "large", "forecast")
@@ -317,6 +325,7 @@ def test_a_page_has_its_runs_data_and_extremes(tmp_path: Path, megabytes: float)
         )
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(("width", "dark"), [(400, True), (1280, False)])
 def test_a_report_opens_with_its_picture_and_one_sentence(
     browser: Browser, tmp_path: Path, width: int, dark: bool
@@ -368,6 +377,7 @@ def test_a_page_has_no_password_of_an_address(tmp_path: Path) -> None:
     assert embedded(path)["config"]["base_url"] == "https://service.example/v1"
 
 
+@pytest.mark.nightly
 def test_where_no_script_runs_the_findings_are_read(browser: Browser, tmp_path: Path) -> None:
     run, path = finished(tmp_path / "run"), tmp_path / "plain.html"
     write_page([run.folder], path)

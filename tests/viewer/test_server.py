@@ -115,6 +115,7 @@ def test_asking_for_missing_parts_is_the_askers_error(
         assert set(json.loads(body)) == {"error"}
 
 
+@pytest.mark.nightly
 def test_links_out_of_a_folder_are_no_runs(tmp_path: Path) -> None:
     write_run(tmp_path / "elsewhere", "forecast")
     inside = tmp_path / "inside"
@@ -124,6 +125,7 @@ def test_links_out_of_a_folder_are_no_runs(tmp_path: Path) -> None:
         open_runs([inside])
 
 
+@pytest.mark.nightly
 def test_an_episode_has_its_worlds_picture(tmp_path: Path) -> None:
     """Files of rollouts alone are enough."""
     RolloutLog(tmp_path / "day").append("played", [rollout("energy", "train", 0, 0, 0)])
