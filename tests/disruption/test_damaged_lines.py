@@ -3,15 +3,12 @@
 import dataclasses
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from tests.disruption.literature_files import as_openalex, literature, write_part
 from tests.disruption.test_sources import PAPER
 from tokengym.envs.core.errors import DataError
 from tokengym.envs.disruption.data.jsonl import read_papers
-from tokengym.envs.disruption.data.openalex import read_works
 
 GOOD = dataclasses.asdict(PAPER)
 DEEP = "[" * 100_000 + "]" * 100_000
@@ -52,24 +49,3 @@ def test_a_damaged_paper_is_refused_by_its_line_or_skipped(tmp_path: Path, line:
     assert list(read_papers(path, skipped)) == [PAPER, PAPER]
     assert len(skipped) == 1
     assert len(skipped[0]) < 400
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"publication_year": float("inf")},
-        {"publication_year": HUGE},
-        {"cited_by_count": HUGE},
-        {"abstract_inverted_index": {"we": 3}},
-        {"referenced_works": [None]},
-    ],
-    ids=range(5),
-)
-def test_a_damaged_work_is_skipped(tmp_path: Path, change: dict[str, Any]) -> None:
-    works = [as_openalex(work) for work in literature(3)]
-    works[1] |= change
-    part = tmp_path / "part.gz"
-    write_part(part, [json.dumps(work) for work in works])
-    skipped: list[str] = []
-    assert len(list(read_works([part], skipped))) == 2
-    assert len(skipped) == 1

@@ -3,7 +3,6 @@
 import dataclasses
 import json
 import math
-import pickle
 import re
 from pathlib import Path
 from typing import Any
@@ -34,8 +33,6 @@ from tokengym.envs.disruption.data.openalex import (
 from tokengym.envs.disruption.data.sciscinet import read_citations, read_scores
 from tokengym.envs.disruption.labels import LEAST_CITERS, LEAST_REFERENCES
 from tokengym.envs.disruption.paper import FirstYear, Paper, ReferenceFacts
-from tokengym.envs.disruption.world import DisruptionWorld
-from tokengym.envs.gymnasium.aec_env import TextAECEnv
 from tokengym.envs.registry import make_world
 
 PAPER = Paper(
@@ -224,36 +221,6 @@ def test_a_table_of_another_kind_is_refused(tmp_path: Path) -> None:
     (tmp_path / "text.parquet").write_text("no table")
     with pytest.raises(DataError, match=r"text\.parquet cannot be read as a Parquet"):
         read_scores(tmp_path / "text.parquet", 0)
-
-
-@pytest.mark.nightly
-def test_a_world_plays_a_files_papers_by_split(tmp_path: Path, labelled: dict[str, Paper]) -> None:
-    papers = [*labelled.values()]
-    bare = dataclasses.replace(
-        papers[0], openalex_id="W0", title="Bare", cd_index=None, disruption_label=None
-    )
-    path = tmp_path / "papers.jsonl"
-    write_papers(path, [*papers, papers[0], bare])
-    world = make_world("disruption", data=path)
-    assert isinstance(world, DisruptionWorld)
-    sources = []
-    for split in ("train", "validation", "test"):
-        size = world.size(split)
-        assert size
-        tasks = [world.task(split, index) for index in range(size)]
-        assert {task.split for task in tasks} == {split}
-        assert pickle.loads(pickle.dumps(world)).task(split, 0) == tasks[0]
-        sources += [task.answer["source"] for task in tasks]
-        with pytest.raises(OptionError, match=f"holds {size} Tasks"):
-            world.task(split, size)
-    assert sorted(sources) == sorted(paper.openalex_id for paper in papers)
-    at_another_tier = make_world("disruption", "L0", data=path)
-    assert at_another_tier.task("test", 0).answer == world.task("test", 0).answer
-    env = TextAECEnv("disruption", mode="text", data=str(path))
-    env.reset(seed=0)
-    assert env.infos["predictor"]["task"] in {
-        world.task("train", index).fingerprint for index in range(world.size() or 0)
-    }
 
 
 @pytest.mark.parametrize("style", ["full", "terse"])

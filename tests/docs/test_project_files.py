@@ -82,16 +82,6 @@ def test_the_workflow_calls_continuous_integration_on_every_version() -> None:
     assert f"python: {str(declared).replace(chr(39), chr(34))}" in workflow
 
 
-def test_hooks_and_checks_run_tools_that_the_project_installs(start: ModuleType) -> None:
-    hooks = (ROOT / ".pre-commit-config.yaml").read_text()
-    hooked = re.findall(r"entry: \.venv/bin/([\w-]+)", hooks)
-    checked = [name for name, *_ in start.CHECKS]
-    installed = {canonicalize_name(found.name) for found in requirements()}
-    assert hooked
-    assert set(hooked) <= set(checked)
-    assert {{"lint-imports": "import-linter"}.get(tool, tool) for tool in checked} <= installed
-
-
 def test_the_package_imports_no_module_that_windows_lacks() -> None:
     lacking = {"crypt", "fcntl", "grp", "posix", "pty", "pwd", "resource", "termios", "tty"}
     imports = re.compile(rf"^\s*(?:import|from) (?:{'|'.join(lacking)})\b", re.MULTILINE)
@@ -109,14 +99,6 @@ def test_only_one_file_states_the_version() -> None:
     source = ROOT / PROJECT["tool"]["hatch"]["version"]["path"]
     assert re.search(r'^__version__ = "\d+\.\d+\.\d+"$', source.read_text(), re.MULTILINE)
     assert "\nversion:" not in (ROOT / "CITATION.cff").read_text()
-
-
-def test_every_folder_that_contributors_read_of_exists() -> None:
-    page = (ROOT / "CONTRIBUTING.md").read_text()
-    table = page.partition("| folder |")[2].partition("\n\n")[0]
-    named = re.findall(r"`([\w.]+/[\w/]*)`", table)
-    assert named
-    assert not [folder for folder in named if not (ROOT / Path(folder)).is_dir()]
 
 
 @pytest.mark.nightly

@@ -1,8 +1,6 @@
 """Continuous integration says what it did not check, and no failure of a part is lost."""
 
 import importlib.util
-import os
-import re
 import subprocess
 import sys
 from pathlib import Path
@@ -77,49 +75,3 @@ def test_a_module_none_of_whose_tests_ran_is_found(
 ) -> None:
     assert unchecked.wholly_skipped(reports[0]) == {"test_elsewhere", "test_nowhere"}
     assert unchecked.wholly_skipped(reports[1]) == {"test_nowhere"}
-
-
-@pytest.mark.nightly
-def test_notes_are_printed_at_once_and_last(
-    unchecked: ModuleType, reports: tuple[Path, Path], tmp_path: Path
-) -> None:
-    script = [sys.executable, str(ROOT / ".ci" / "unchecked.py")]
-    place = {unchecked.VARIABLE: str(tmp_path)}
-    for _ in range(2):
-        said = subprocess.check_output([*script, "note", "no", "network"], env=place, text=True)
-        assert said == "not checked: no network\n"
-    (tmp_path / "tests.xml").write_bytes(reports[0].read_bytes())
-    printed = subprocess.check_output(script, env=place, text=True).splitlines()
-    lines = ["no network", *unchecked.not_run(reports[:1])]
-    assert printed == ["== not checked by this run", *(f"  {line}" for line in lines)]
-
-
-def test_continuous_integration_runs_what_people_run_and_forgives_nothing_unsaid() -> None:
-    script = (ROOT / ".ci" / "run").read_text()
-    assert "trap 'python3 .ci/unchecked.py" in script
-    assert 'python3 src/tokengym test -m "not nightly" ' in script
-    assert "python3 src/tokengym docs\n" in script  # any option would hide or change warnings
-    assert "--quiet" not in script
-    assert "||" not in script
-
-
-@pytest.mark.nightly
-def test_tests_of_what_changed_begin_with_those_that_import_it() -> None:
-    listed = "import changed; print(*changed.concerned(['rewards/chance.py']))"
-    place = dict(os.environ, PYTHONPATH=str(ROOT / ".ci"))
-    found = subprocess.check_output([sys.executable, "-c", listed], env=place, text=True).split()
-    assert found[0] == "tests/rewards/test_chance.py"
-    assert "tests/contract/test_worlds.py" in found
-    assert "tests/intake/test_times.py" not in found
-
-
-@pytest.mark.nightly
-def test_what_no_time_is_left_for_is_skipped_and_listed(
-    unchecked: ModuleType, tmp_path: Path
-) -> None:
-    report = tmp_path / "report.xml"
-    words = ["-m", "pytest", "-q", "-p", "no:cacheprovider", f"--junitxml={report}"]
-    tests = "tests/docs/test_prose.py"
-    subprocess.run([sys.executable, *words, "--minutes=0", tests], check=True, cwd=ROOT)
-    (line,) = unchecked.not_run([report])
-    assert re.fullmatch(r"\d+ skipped, no time was left: tests.docs.test_prose", line)

@@ -4,7 +4,6 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from tokengym.agents.rollouts import (
@@ -17,8 +16,6 @@ from tokengym.agents.rollouts import (
 from tokengym.envs import baselines, make_world
 from tokengym.envs.core.errors import DataError
 from tokengym.envs.core.play import play
-
-LOGPROB = float(np.float32(-1.2345678))
 
 
 @pytest.fixture(scope="module")

@@ -112,12 +112,6 @@ FAULTS = [
         resume,
     ),
     Fault(
-        "half a line at the end of `checkpoints.jsonl`",
-        "run/checkpoints.jsonl: 1 damaged line was cut off",
-        append("checkpoints.jsonl", '{"name": "0000'),
-        resume,
-    ),
-    Fault(
         "two rows glued together in `metrics.jsonl`",
         "run/metrics.jsonl: 1 damaged line was cut off",
         append("metrics.jsonl", '{"step": 3{"step": 3}\n'),
@@ -149,16 +143,6 @@ FAULTS = [
         compare,
     ),
     Fault(
-        "half an `outcome.json`, in `compare`",
-        (
-            "run/outcome.json cannot be read: Expecting property name enclosed in double "
-            "quotes: line 1 column 13 (char 12); delete it, and a resumed run makes it "
-            "again"
-        ),
-        write("outcome.json", '{"before": {'),
-        compare,
-    ),
-    Fault(
         "a foreign `outcome.json`, in `compare`",
         (
             "run/outcome.json is damaged: collapse: Field required; delete it, and a "
@@ -174,18 +158,6 @@ FAULTS = [
             "settings.json",
             json.dumps({**CONFIG.to_dict(), "schema_version": SCHEMA_VERSION, "steps": None}),
         ),
-        resume,
-    ),
-    Fault(
-        "a `settings.json` nested 100,000 deep",
-        "run/settings.json cannot be read: it is nested too deep",
-        write("settings.json", "[" * 100_000),
-        resume,
-    ),
-    Fault(
-        "a directory called `metrics.jsonl`",
-        "run/metrics.jsonl cannot be read: Is a directory",
-        put_directory("metrics.jsonl"),
         resume,
     ),
     Fault(
