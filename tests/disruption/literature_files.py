@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qs, urlsplit
 
 import numpy as np
 import pytest
@@ -173,12 +174,84 @@ def papers_in(folder: Path) -> dict[str, tuple[Paper, ...]]:
     return dict(load_papers(folder).papers)
 
 
+class Library:
+    """Answers as OpenAlex does: a key, filters by year, type, citations and ids, pages of 100.
+
+    Attributes:
+        troubles: status and body that are answered first, one a call.
+        calls: the queries so far.
+        address: where it is served.
+    """
+
+    def __init__(self) -> None:
+        self.troubles: list[tuple[int, str]] = []
+        self.calls: list[dict[str, str]] = []
+        self.address = ""
+
+    def answer(self, query: dict[str, str]) -> tuple[int, str]:
+        self.calls.append(query)
+        if self.troubles:
+            return self.troubles.pop(0)
+        if "api_key" not in query:
+            said = {"error": "Unauthorized", "message": "cursor paging needs an API key"}
+            return 401, json.dumps(said)
+        matching = matching_works(query["filter"])
+        if matching is None:
+            return 400, json.dumps({"message": "Maximum number of values exceeded for filter"})
+        begin = 0 if query["cursor"] == "*" else int(query["cursor"])
+        selected = query["select"].split(",")
+        results = [
+            {name: value for name, value in as_openalex(work).items() if name in selected}
+            for work in matching[begin : begin + 100]
+        ]
+        meta = {"count": len(matching), "next_cursor": str(begin + 100) if results else None}
+        return 200, json.dumps({"meta": meta, "results": results})
+
+
+def matching_works(conditions: str) -> list[Work] | None:
+    """The works that a filter asks for; `None` where it has too many values."""
+    matching = WORKS
+    for condition in conditions.split(","):
+        name, _, value = condition.partition(":")
+        if value.count("|") >= 100:
+            return None
+        matching = [work for work in matching if _matches(work, name, value)]
+    return matching
+
+
+def _matches(work: Work, name: str, value: str) -> bool:
+    if name == "publication_year":
+        first, _, last = value.partition("-")
+        return int(first) <= work.year <= int(last or first)
+    named = value.split("|")
+    return {
+        "type": lambda: work.type in named,
+        "cites": lambda: bool({*named} & {*work.references}),
+        "openalex": lambda: work.id in named,
+    }[name]()
+
+
 @contextmanager
-def serving(handler: type[BaseHTTPRequestHandler]) -> Iterator[str]:
-    """Serve on a free port, and give the address."""
-    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+def served_library() -> Iterator[Library]:
+    """Serve it on a free port."""
+    library = Library()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            query = {name: value for name, (value,) in parse_qs(urlsplit(self.path).query).items()}
+            status, body = library.answer(query)
+            self.send_response(status)
+            self.send_header("Retry-After", "0")
+            self.end_headers()
+            self.wfile.write(body.encode())
+
+        def log_message(self, format: str, *args: object) -> None:
+            """Keep the test's output clean."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
         thread = threading.Thread(target=server.serve_forever, daemon=True)
         thread.start()
-        yield f"http://127.0.0.1:{server.server_port}"
+        library.address = f"http://127.0.0.1:{server.server_port}"
+        yield library
         server.shutdown()
         thread.join()
