@@ -12,16 +12,15 @@ from pettingzoo.utils import turn_based_aec_to_parallel
 
 from tests.docs.pages import ROOT, blocks
 from tests.gymnasium.test_pettingzoo import ADVICE
-from tests.integrations.commands import OPTIONS, PLAYED, TASKS, Served
 from tests.integrations.reference import WORLDS, play_own
 from tokengym.envs import TextAECEnv, make_world
 
 TOKENS = {"mode": "tokens", "token_budget": 4096}
 
 
-def make(world: str, level: str | None = None, **options: Any) -> gymnasium.Env[Any, Any]:
+def make(world: str, **options: Any) -> gymnasium.Env[Any, Any]:
     """Make an environment by its id."""
-    return gymnasium.make(make_world(world).spec.id, level=level, **options)
+    return gymnasium.make(make_world(world).spec.id, **options)
 
 
 @pytest.mark.parametrize("world", WORLDS)
@@ -63,24 +62,3 @@ def test_pettingzoos_own_checks_pass(world: str, shows: Callable[[str, str], Non
     api_test(TextAECEnv(name, **TOKENS), num_cycles=20)
     parallel_api_test(turn_based_aec_to_parallel(TextAECEnv(name, **TOKENS)), num_cycles=20)
     shows("pettingzoo plays", world)
-
-
-@pytest.mark.parametrize("played", PLAYED)
-def test_the_loop_of_five_lines_finds_what_our_evaluation_found(
-    played: str, shows: Callable[[str, str], None]
-) -> None:
-    served, returns = Served(), []
-    world, _, level = played.partition(":")
-    env = RecordEpisodeStatistics(make(world, level or None, **OPTIONS))
-    for index in range(TASKS):
-        text, info = env.reset(options={"split": "test", "index": index})
-        messages, over = [], False
-        while not over:
-            messages.append({"role": "user", "content": text})
-            reply, _ = served.reply(messages)
-            messages.append({"role": "assistant", "content": reply})
-            text, _, terminated, truncated, info = env.step(reply)
-            over = terminated or truncated
-        returns.append(info["episode"]["r"])
-    assert returns == pytest.approx(served.returns(played))
-    shows("own command", f"gymnasium.make: {played}")

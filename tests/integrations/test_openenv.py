@@ -20,7 +20,6 @@ from openenv import GenericEnvClient
 from openenv.core.env_server.mcp_types import CallToolAction, ListToolsAction
 from openenv.core.mcp_client import MCPToolClient
 
-from tests.integrations.commands import OPTIONS, PLAYED, TASKS, Served
 from tests.integrations.reference import (
     DESKS,
     TOOLS,
@@ -255,27 +254,3 @@ def test_what_breaks_a_rule_is_refused_in_a_sentence(
             get(address, f"/{path}", body)
         with caught.value as error:
             assert said in json.loads(error.read())["detail"]
-
-
-@pytest.mark.parametrize("played", PLAYED)
-def test_the_own_client_finds_what_our_evaluation_found(
-    played: str, shows: Callable[[str, str], None]
-) -> None:
-    policy = Served()
-
-    async def play(address: str, index: int) -> float:
-        messages, total = [], 0.0
-        async with GenericEnvClient(base_url=f"http://{address}") as client:
-            result = await client.reset(split="test", index=index)
-            while not result.done:
-                messages.append({"role": "user", "content": result.observation["text"]})
-                reply, reason = await asyncio.to_thread(policy.reply, messages)
-                messages.append({"role": "assistant", "content": reply})
-                result = await client.step({"text": reply, "metadata": {"finish_reason": reason}})
-                total += result.reward or 0.0
-        return total
-
-    with served({"world": played, **OPTIONS}) as address:
-        totals = [asyncio.run(play(address, index)) for index in range(TASKS)]
-    assert totals == policy.returns(played)
-    shows("own command", f"GenericEnvClient: {played}")

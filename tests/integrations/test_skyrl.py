@@ -10,7 +10,6 @@ pytest.importorskip("skyrl_gym", reason="needs the extra `skyrl`")
 import skyrl_gym
 from skyrl_gym.envs.registration import registry
 
-from tests.integrations.commands import OPTIONS, PLAYED, TASKS, Served
 from tests.integrations.reference import SPLITS, WORLDS, paid_by, play_own
 from tokengym.agents.adapters.skyrl import WorldTextEnv
 
@@ -48,24 +47,3 @@ def test_an_episode_of_skyrl_is_the_same_episode(
         env.close()
     shows("plays", world)
     shows("group", world)
-
-
-@pytest.mark.parametrize("played", PLAYED)
-def test_the_documented_lines_find_what_our_evaluation_found(
-    played: str, shows: Callable[[str, str], None]
-) -> None:
-    served, returns = Served(), []
-    name = f"tokengym-{played}"
-    skyrl_gym.register(name, WorldTextEnv, {"rollouts": {"world": played, **OPTIONS}})
-    for index in range(TASKS):
-        env = skyrl_gym.make(name, extras={"split": "test", "index": index})
-        messages, _ = env.init([])
-        done = False
-        while not done:
-            reply, _ = served.reply(messages)
-            step = env.step(reply)
-            messages += [{"role": "assistant", "content": reply}, *step["observations"]]
-            done = step["done"]
-        returns.append(env.get_metrics()["return"])
-    assert returns == served.returns(played)
-    shows("own command", f"skyrl_gym.make: {played}")
