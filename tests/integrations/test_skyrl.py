@@ -14,12 +14,11 @@ from tests.integrations.reference import SPLITS, WORLDS, paid_by, play_own
 from tokengym.agents.adapters.skyrl import WorldTextEnv
 
 
-def make(world: str, level: str | None = None, index: int = 0, split: str = "test") -> Any:
+def make(world: str, index: int, split: str) -> Any:
     """Make an environment as SkyRL's generator does: by an id, with the row's extras."""
-    name = f"tokengym-{world}-{level}"
+    name = f"tokengym-{world}"
     if name not in registry:
-        named = world if level is None else f"{world}:{level}"
-        skyrl_gym.register(name, WorldTextEnv, {"rollouts": named})
+        skyrl_gym.register(name, WorldTextEnv, {"rollouts": world})
     extras = {"split": split, "index": index}
     return skyrl_gym.make(name, env_config=None, extras=extras)
 
