@@ -3,6 +3,7 @@
 import json
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -101,15 +102,24 @@ def runs_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@contextmanager
+def serving(runs: Path) -> Iterator[Viewer]:
+    """A server of the runs, which ends with the block even if a test in it fails."""
+    with Viewer(open_runs([runs])) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.05,))
+        thread.start()
+        try:
+            yield server
+        finally:
+            server.shutdown()
+            thread.join()
+
+
 @pytest.fixture(scope="session")
 def viewer(runs_folder: Path) -> Iterator[Viewer]:
     """A server of the two runs."""
-    with Viewer(open_runs([runs_folder])) as server:
-        thread = threading.Thread(target=server.serve_forever, args=(0.05,))
-        thread.start()
+    with serving(runs_folder) as server:
         yield server
-        server.shutdown()
-        thread.join()
 
 
 @pytest.fixture(scope="session")

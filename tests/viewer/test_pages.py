@@ -2,7 +2,6 @@
 
 import json
 import re
-import threading
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,16 @@ import pytest
 from typer.testing import CliRunner
 
 from tests.viewer.browser import Browser
-from tests.viewer.conftest import GROUPS, HOSTILE, SIZE, STEPS, evaluate, rollout, write_run
+from tests.viewer.conftest import (
+    GROUPS,
+    HOSTILE,
+    SIZE,
+    STEPS,
+    evaluate,
+    rollout,
+    serving,
+    write_run,
+)
 from tokengym.agents.cli import app
 from tokengym.agents.evaluation.trained import read_trained
 from tokengym.agents.rollouts import evaluation_segment, train_segment
@@ -183,9 +191,7 @@ def test_a_finished_run_opens_on_what_changed(
     changes = [new.earned - old.earned for old, new in zip(before, after, strict=True)]
     browser.errors.clear()
     browser.show()
-    with Viewer(open_runs([run.folder])) as server:
-        thread = threading.Thread(target=server.serve_forever, args=(0.05,))
-        thread.start()
+    with serving(run.folder) as server:
         browser.open(server.url)
         browser.wait("document.querySelectorAll('.pairs tbody tr').length === 6")
         assert browser.evaluate("document.querySelector('.list').hidden")
@@ -209,8 +215,6 @@ def test_a_finished_run_opens_on_what_changed(
         browser.wait("document.querySelector('.pairs tbody tr')")
         browser.click(".views button:last-child")
         browser.wait("!document.querySelector('.list').hidden")
-        server.shutdown()
-        thread.join()
     assert browser.errors == []
 
 

@@ -2,13 +2,12 @@
 
 import http.client
 import json
-import threading
 from pathlib import Path
 from urllib.parse import urlencode
 
 import pytest
 
-from tests.viewer.conftest import HOSTILE, rollout, write_run
+from tests.viewer.conftest import HOSTILE, rollout, serving, write_run
 from tokengym.agents.rollouts import RolloutLog
 from tokengym.agents.viewer import Viewer, index_page, open_runs, whole_page
 from tokengym.agents.viewer.pages import STATIC
@@ -129,13 +128,9 @@ def test_links_out_of_a_folder_are_no_runs(tmp_path: Path) -> None:
 def test_an_episode_has_its_worlds_picture(tmp_path: Path) -> None:
     """Files of rollouts alone are enough."""
     RolloutLog(tmp_path / "day").append("played", [rollout("energy", "train", 0, 0, 0)])
-    with Viewer(open_runs([tmp_path / "day"])) as server:
-        thread = threading.Thread(target=server.serve_forever, args=(0.05,))
-        thread.start()
+    with serving(tmp_path / "day") as server:
         query = urlencode({"run": "day", "segment": "played", "row": "0"})
         status, headers, body = ask(server, f"/api/picture?{query}")
-        server.shutdown()
-        thread.join()
     assert (status, headers["content-type"]) == (200, "image/png")
     assert body.startswith(b"\x89PNG")
 
