@@ -6,7 +6,7 @@ It needs a Tinker service: that of TINKER_BASE_URL and TINKER_API_KEY, such as t
 `tokengym serve --model tokengym-start` starts, which prints both. Read it from top to bottom: a
 policy plays groups of episodes of the same Task, each reply is judged by how much its episode
 earned beyond the group's mean, and one step of Adam makes the tokens of better episodes likelier.
-`tokengym train` does the same with mixtures, filters, checkpoints and reports; nothing here is
+`tokengym train` does the same with filters, checkpoints and reports; nothing here is
 imported from it.
 
 Names end in their dimensions: P Tasks of a step, G episodes of a Task, T tokens.

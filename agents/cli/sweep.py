@@ -13,16 +13,16 @@ from pydantic import TypeAdapter, ValidationError
 
 from tokengym.agents.cli.options import AsDescribed, Columns, Data, Yes, add_data, new_folder
 from tokengym.agents.cli.shown import show
-from tokengym.agents.cli.train import train_run, worlds_of
+from tokengym.agents.cli.train import train_run, world_of
 from tokengym.agents.settings import Setting
 from tokengym.agents.settings.commands import takes
 from tokengym.agents.training.config import JobConfig, TrainConfig
 from tokengym.agents.training.folder.run import RunFolder
-from tokengym.agents.training.presets import mixed_preset, without_world
+from tokengym.agents.training.presets import preset_for, without_world
 from tokengym.envs.core.errors import OptionError
 from tokengym.installed import require_extra
 
-_WHOLE = ("mix", "system")
+_WHOLE = ("system",)
 """Settings that may have a comma within one value, and are not swept."""
 _FILLED_IN = ("renderer", "system", "max_tokens", "learning_rate", "warm_start_rate")
 """Settings that a job fills in where nothing was asked for."""
@@ -132,7 +132,7 @@ def sweep(
     for label, name, chosen in _combinations(said):
         add_data(chosen, data, columns)
         chosen["as_described"] = as_described
-        asked = mixed_preset(TrainConfig, worlds_of(world, chosen.pop("level", None)), **chosen)
+        asked = preset_for(TrainConfig, *world_of(world, chosen.pop("level", None)), **chosen)
         run = RunFolder(folder / name)
         planned.setdefault(label or world, []).append(_known_or_new(run, asked, earlier))
     for run, config in (job for jobs in planned.values() for job in jobs):

@@ -15,16 +15,24 @@ import typer
 from typer.core import TyperCommand, TyperOption
 
 from tokengym.agents.cli.failures import describe, report_if_killed
-from tokengym.agents.cli.options import AsDescribed, Columns, Data, Level, Yes, add_data, new_folder
+from tokengym.agents.cli.options import (
+    AsDescribed,
+    Columns,
+    Data,
+    Level,
+    WorldName,
+    Yes,
+    add_data,
+    new_folder,
+)
 from tokengym.agents.cli.shown import INTERRUPTED
-from tokengym.agents.evaluation.config import WorldLevel
 from tokengym.agents.settings import settings_of
 from tokengym.agents.settings.commands import takes
 from tokengym.agents.training.config import CONFIGS, Command, JobConfig
 from tokengym.agents.training.folder.run import RunFolder
-from tokengym.agents.training.presets import mixed_preset, preset_values, without_world
+from tokengym.agents.training.presets import preset_for, preset_values, without_world
 from tokengym.envs.core.errors import OptionError
-from tokengym.envs.registry import spec
+from tokengym.envs.registry import spec_and_level
 from tokengym.installed import require_extra
 
 if TYPE_CHECKING:
@@ -60,13 +68,7 @@ def training_command(name: Command) -> Callable[..., None]:
 
     @takes(CONFIGS[name], change=without_world)
     def command(
-        worlds: Annotated[
-            str,
-            typer.Argument(
-                metavar="WORLD",
-                help="id or short name, such as forecast; several at once: forecast,energy:small",
-            ),
-        ],
+        world: WorldName,
         said: dict[str, Any],
         level: Level = None,
         data: Data = None,
@@ -90,8 +92,8 @@ def training_command(name: Command) -> Callable[..., None]:
     ) -> None:
         require_extra("tinker", "training")
         add_data(said, data, columns)
-        config = mixed_preset(
-            CONFIGS[name], worlds_of(worlds, level), **said, as_described=as_described
+        config = preset_for(
+            CONFIGS[name], *world_of(world, level), **said, as_described=as_described
         )
         new = RunFolder(run if run is not None else _new_folder(config))
         if new.exists:
@@ -146,12 +148,12 @@ class WorldHelp(TyperCommand):
         self.epilog = "\n\n".join([*named, f"{_WHOLE_HELP} explains them all."] * bool(further))
 
     def _show_defaults(self, typed: Mapping[str, Any]) -> None:
-        if not typed.get("worlds"):
+        if not typed.get("world"):
             return
         kind = next(kind for command, kind in CONFIGS.items() if command == self.name)
-        worlds = worlds_of(typed["worlds"], typed.get("level"))
+        world = world_of(typed["world"], typed.get("level"))
         named = {name: typed.get(name) for name in ("model", "self_play", "as_described")}
-        values = preset_values(kind, worlds, **{k: v for k, v in named.items() if v})
+        values = preset_values(kind, *world, **{k: v for k, v in named.items() if v})
         settings = settings_of(kind)
         for option in self.params:
             if isinstance(option, TyperOption) and option.name in settings:
@@ -262,30 +264,23 @@ def train_run(config: JobConfig, run: RunFolder, *, ask: bool) -> "RunSummary":
     return outcome
 
 
-def worlds_of(names: str, level: str | None) -> list[tuple[str, str | None]]:
-    """Read `forecast`, or `forecast,energy:small`; `level` applies to a single world.
+def world_of(name: str, level: str | None) -> tuple[str, str | None]:
+    """Read `forecast`, or `forecast:easy`, and a level that may be given by itself.
 
     Returns:
-        ids and levels, `None` where no level is named.
+        id and level, `None` where no level is named.
 
     Raises:
-        UnknownWorldError, OptionError: if a world or a level is unknown, or a level is given twice.
+        UnknownWorldError, OptionError: if the world or a level is unknown, or two are given.
     """
-    listed = [name.strip() for name in names.split(",")]
-    worlds = [(WorldLevel.parse(name), ":" in name) for name in listed]
-    if level is None:
-        return [(place.world, place.level if named else None) for place, named in worlds]
-    if len(worlds) > 1 or ":" in names:
-        raise OptionError(f"--level {level} is for one world, as in {names}:{level}; got {names}")
-    place = WorldLevel.parse(f"{names}:{level}")
-    return [(place.world, place.level)]
+    world, named = spec_and_level(name, level)
+    world.require_level(named)
+    return world.id, named if level is not None or ":" in name else None
 
 
 def _new_folder(config: JobConfig) -> Path:
     stamp = datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
-    worlds = (config, *config.further)
-    names = "-".join(f"{spec(part.world).short_name}-{part.level}" for part in worlds)
-    return Path("runs") / f"{names}-{stamp}"
+    return Path("runs") / f"{config.tag}-{stamp}"
 
 
 def _resume_advice(run: RunFolder, *, local: bool) -> str:

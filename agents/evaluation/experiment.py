@@ -51,7 +51,7 @@ def run_experiment(job: Job, run: RunFolder, progress: Progress) -> RunSummary:
     with run.lock():
         for notice in mend_run(run):
             progress.say(notice)
-        if not all(part.world.generates for part in (job, *job.others)):
+        if not job.world.generates:
             anew = "restore them, or train in a new folder (--run)"
             require_same_answers(run.rollouts.read(), str(run.folder), anew)
         run.write_config(job.config)
@@ -70,33 +70,29 @@ def run_experiment(job: Job, run: RunFolder, progress: Progress) -> RunSummary:
 async def _experiment(session: TrainingSession, run: RunFolder, progress: Progress) -> RunSummary:
     job, guard = session.job, session.connection.guard
     start, folder = session.start(state=False), EvaluationFolder(run.folder)
-    paths = dict.fromkeys(job.trained, start)
     if job.config.tasks_before:
         progress.say(f"evaluating before training on {job.config.tasks_before:,} held-out Tasks")
     began = time.monotonic()
-    evaluation = await guard(HeldOutEvaluation.of_run(session, folder, paths))
+    evaluation = await guard(HeldOutEvaluation.of_run(session, folder, start))
     before = folder.saved().results
     assert before is not None
     rows = before.of_policy(BEFORE)
-    for name, row in zip(job.trained, rows, strict=False):
-        of_name = f" ({name})" if len(job.trained) > 1 else ""
-        progress.say(f"before{of_name}: {row.earned} on {row.tasks} held-out Tasks")
+    for row in rows:
+        of_role = f" ({row.role})" if job.self_play else ""
+        progress.say(f"before{of_role}: {row.earned} on {row.tasks} held-out Tasks")
         if row.form_warning:
             progress.say(row.form_warning)
     if rows and all(row.malformed.value == 1.0 for row in rows):
         _require_form(job)
-    blind = None
-    if len(job.trained) == 1:
-        blind = evaluation.worlds[0].scale.ends.blind
+    blind = None if job.self_play else evaluation.worlds[0].scale.ends.blind
     if job.learning.warm_start:
         session = await _warm_start(session, run, progress, evaluation)
         start = session.start(state=False)
     collapse = await train_job(session, run, progress, blind)
-    paths = dict.fromkeys(job.trained, run.weights.sampler or start)
     held_out = sum(len(world.tasks) for world in evaluation.worlds)
     progress.say(f"evaluating the trained policy on {held_out:,} held-out Tasks")
-    await guard(evaluation.play(AFTER, paths))
-    outcome = RunSummary(collapse, paths)
+    await guard(evaluation.play(AFTER, run.weights.sampler or start))
+    outcome = RunSummary(collapse)
     run.write_outcome(outcome)
     progress.say(f"{(time.monotonic() - began) / 60.0:.1f} minutes in all")
     return outcome
@@ -132,8 +128,7 @@ async def _warm_start(
     if supervised.final_step < job.learning.warm_start:
         await train_job(replace(session, job=job.warm_start()), supervised, progress)
     session = replace(session, weights=supervised.weights)
-    paths = dict.fromkeys(job.trained, supervised.weights.sampler)
-    warm = await session.connection.guard(evaluation.play(WARM, paths))
+    warm = await session.connection.guard(evaluation.play(WARM, supervised.weights.sampler))
     for row in warm.of_policy(WARM)[:1]:
         progress.say(f"after the warm start: {row.earned}")
     return session

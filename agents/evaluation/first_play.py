@@ -104,7 +104,7 @@ class FirstPlay:
             command=shlex.join(
                 ["tokengym", "train", f"{world.world.spec.short_name}:{level}", *words]
             ),
-            cost=job_cost(replace(job, config=config), {config.tag: tokens}),
+            cost=job_cost(replace(job, config=config), tokens),
             reasons=[*filter(None, (about_level, about_limit, live))],
         )
 

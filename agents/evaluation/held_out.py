@@ -1,7 +1,7 @@
 """Playing the evaluation that a run folder holds: its policy before and after training."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from tokengym.agents.evaluation.folder import EvaluationFolder
@@ -36,11 +36,11 @@ _AGAINST_MODELS = ("null", "random", "scripted", "oracle")
 def plan_of(job: Job, policies: Sequence[str]) -> EvaluationPlan:
     """Return what a job evaluates: what it trains."""
     places: list[EvaluationPlace] = []
-    for part, role in job.trained.values():
-        config, world = part.evaluated.config, part.world
-        opponents = opponent_labels(part.opponents[role])
+    config, world = job.evaluated.config, job.world
+    for role in job.roles:
+        opponents = opponent_labels(job.opponents[role])
         what = world.spec.id, world.level, role, opponents, config.options
-        sampling = config.evaluation_tasks, config.temperature, part.max_tokens
+        sampling = config.evaluation_tasks, config.temperature, job.max_tokens
         places.append(EvaluationPlace(*what, "test", *sampling))
     names = ("seed", "system", "model", "base_url", "renderer")
     return EvaluationPlan(
@@ -67,25 +67,20 @@ class HeldOutEvaluation:
 
     @classmethod
     async def of_run(
-        cls, session: TrainingSession, folder: EvaluationFolder, paths: Mapping[str, str | None]
+        cls, session: TrainingSession, folder: EvaluationFolder, path: str | None
     ) -> "HeldOutEvaluation":
         """Evaluate the policy as it is, while what scripted policies earn is measured.
 
         Args:
             session: the job.
             folder: the run folder.
-            paths: by name of what is trained (`Job.trained`) the `tinker://` path of its weights;
-                `None` for the base model.
+            path: the `tinker://` path of the policy's weights; `None` for the base model.
         """
         # In a thread: drawing a Task may take a solver.
         worlds = await asyncio.to_thread(_worlds, session.job)
         evaluation = cls(session, folder, worlds)
         *scales, _ = await asyncio.gather(
-            *(
-                _scale(session.of(name)[0], world)
-                for name, world in zip(session.job.trained, worlds, strict=True)
-            ),
-            evaluation._play(BEFORE, paths),
+            *(_scale(session, world) for world in worlds), evaluation._play(BEFORE, path)
         )
         pairs = zip(worlds, scales, strict=True)
         measured = [replace(world, measured=scale) for world, scale in pairs]
@@ -93,7 +88,7 @@ class HeldOutEvaluation:
         evaluation._write()
         return evaluation
 
-    async def play(self, policy: str, paths: Mapping[str, str | None]) -> Results:
+    async def play(self, policy: str, path: str | None) -> Results:
         """Play every place with some weights, and write the results of all policies so far.
 
         All places are played at once: a service samples for many episodes in little more time than
@@ -101,26 +96,26 @@ class HeldOutEvaluation:
 
         Args:
             policy: what to call it, one of `RUN_POLICIES`.
-            paths: as for `of_run`.
+            path: as for `of_run`.
         """
-        await self._play(policy, paths)
+        await self._play(policy, path)
         return self._write()
 
-    async def _play(self, policy: str, paths: Mapping[str, str | None]) -> None:
+    async def _play(self, policy: str, path: str | None) -> None:
         plan = plan_of(self.session.job, RUN_POLICIES)
         rollouts = PolicyRollouts(policy, plan, self.folder.rollouts)
         if plan.first_tasks.get(policy) == 0:
             return
 
-        async def in_place(name: str, world: EvaluatedWorld) -> None:
-            session, role = self.session.of(name)
-            session = replace(session, job=session.job.evaluated)
-            if not rollouts.are_complete(world, ModelPlayer.origin_of(session, role, paths[name])):
-                player = await ModelPlayer.open(session, role, paths[name])
+        session = replace(self.session, job=self.session.job.evaluated)
+
+        async def in_place(world: EvaluatedWorld) -> None:
+            origin = ModelPlayer.origin_of(session, world.role, path)
+            if not rollouts.are_complete(world, origin):
+                player = await ModelPlayer.open(session, world.role, path)
                 await rollouts.play(world, player, session.episodes)
 
-        named = zip(self.session.job.trained, self.worlds, strict=True)
-        await asyncio.gather(*(in_place(*one) for one in named))
+        await asyncio.gather(*map(in_place, self.worlds))
 
     def _write(self) -> Results:
         """Write the results of the policies that have played all of their Tasks."""
@@ -143,8 +138,8 @@ def _worlds(job: Job) -> list[EvaluatedWorld]:
     """Return the places of a job's plan, each world made and each Task drawn once."""
     # Each plays by itself, at once with the others.
     return [
-        EvaluatedWorld.resolve(place, job.config.seed, made=part.evaluated_world.fork())
-        for place, (part, _) in zip(plan_of(job, ()).places, job.trained.values(), strict=True)
+        EvaluatedWorld.resolve(place, job.config.seed, made=job.evaluated_world.fork())
+        for place in plan_of(job, ()).places
     ]
 
 

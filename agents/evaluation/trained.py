@@ -132,7 +132,7 @@ def read_trained(run: RunFolder) -> dict[str, Trained]:
         raise OptionError(f"the evaluation in {run.folder} is under way")
     rows = iter(results.policies)
     found: dict[str, Trained] = {}
-    for name, scale, place in zip(config.trained, scales, plan.places, strict=True):
+    for name, scale, place in zip(config.trained_roles, scales, plan.places, strict=True):
         tables = {policy: folder.table(plan, place, policy) for policy in plan.policies}
         policies = {policy: Evaluated(next(rows), table) for policy, table in tables.items()}
         found[name] = Trained(scale, policies)

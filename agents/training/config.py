@@ -4,11 +4,10 @@ Each field is an option, see `agents/settings`; a class of fields is a panel of 
 command takes those that its class inherits.
 """
 
-import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Self, TypeVar
+from typing import Any, ClassVar, Literal, TypeVar
 
 from tokengym.agents.service.config import ComputeSettings
 from tokengym.agents.settings import Settings, option, read_plain
@@ -35,21 +34,6 @@ SETTINGS_FILE = "settings.json"
 def absolute_run(name: str) -> str:
     """Name a run folder so that a resume finds it from anywhere; return other names as they are."""
     return str(Path(name).resolve()) if (Path(name) / SETTINGS_FILE).is_file() else name
-
-
-@dataclass(frozen=True)
-class MixedWorld:
-    """A further world of a job that trains on several.
-
-    Attributes:
-        world: its id.
-        level: its level.
-        options: its options.
-    """
-
-    world: str
-    level: str
-    options: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -142,11 +126,7 @@ class ScheduleSettings(Settings):
 
 @dataclass(frozen=True, kw_only=True)
 class RolloutSettings(Settings):
-    """Rollouts of a step.
-
-    Attributes:
-        others: further worlds to train on at once, each in its first role.
-    """
+    """Rollouts of a step."""
 
     mode: Literal["sync", "async"] = option("sync", "async samples one step ahead of the update")
     loss: str | None = option(
@@ -157,29 +137,8 @@ class RolloutSettings(Settings):
     loss_options: Mapping[str, Any] = option(
         {}, "name=number, an argument of the loss", flag="--loss-option"
     )
-    others: tuple[MixedWorld, ...] = ()
-    mix: str = option("", "relative shares of several worlds, such as 3,1; equal if not given")
     rollout_share: float = option(1.0, "share of each step's groups to save", least=0, most=1)
     rollout_bytes: int = option(2**28, "limit on saved training rollouts, in bytes", least=0)
-
-    def shares(self) -> tuple[float, ...]:
-        """Return the share of each of several worlds; they sum to 1.
-
-        Raises:
-            OptionError: if `mix` is not a positive number for each of several worlds.
-        """
-        worlds = 1 + len(self.others)
-        try:
-            relative = [*map(float, self.mix.split(","))] if self.mix else [1.0] * worlds
-        except ValueError:
-            relative = []
-        single = bool(self.mix) and worlds == 1
-        if single or len(relative) != worlds or not 0.0 < min(relative) <= max(relative) < math.inf:
-            raise OptionError(
-                f"--mix must be a positive number for each of several worlds, such as 3,1 of "
-                f"forecast,energy; got {self.mix!r} for {worlds}"
-            )
-        return tuple(one / sum(relative) for one in relative)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -376,17 +335,6 @@ class JobConfig(
         return f"{spec(self.world).short_name}-{self.level}"
 
     @property
-    def trained(self) -> "dict[str, tuple[JobConfig, str]]":
-        """What is trained, by name: its configuration in one world, and its role.
-
-        In one world the trained roles, by their names; else the first role of each world, by the
-        world's tag.
-        """
-        if not self.further:
-            return {role: (self, role) for role in self.trained_roles}
-        return {part.tag: (part, part.trained_roles[0]) for part in (self, *self.further)}
-
-    @property
     def schedule(self) -> Schedule:
         """How the learning rate changes over the steps."""
         return self.lr_schedule or ("constant" if self.rolls_out else "linear")
@@ -395,11 +343,6 @@ class JobConfig(
     def token_loss(self) -> str:
         """The loss of a token."""
         return IMITATION
-
-    @property
-    def further(self) -> "tuple[JobConfig, ...]":
-        """The configuration of each further world by itself."""
-        return ()
 
     def _check_roles(self, world: str, roles: tuple[str, ...]) -> None:
         for role in [*self.opponents, *([self.role] if self.role else [])]:
@@ -438,18 +381,7 @@ class TrainConfig(
     def __post_init__(self) -> None:
         """Check what does not go together."""
         super().__post_init__()
-        worlds = [(self.world, self.level), *((more.world, more.level) for more in self.others)]
-        if len(set(worlds)) < len(worlds):
-            raise OptionError(f"the worlds of a mixture must differ, got {worlds}")
-        self.shares()
         LOSSES[self.token_loss].check(self.token_loss, self.loss_options)
-        names = ("role", "opponents", "self_play", "warm_start")
-        single = [f"{name}={value!r}" for name in names if (value := getattr(self, name))]
-        single += ["filter='resample'"] if self.filter == "resample" else []
-        single += ["credit='exact'"] if self.credit == "exact" else []
-        if self.others and single:
-            raise OptionError(f"{', '.join(single)} is for one world, got {len(worlds)}")
-        _ = self.further  # each is checked as it is made
         if self.credit == "turn" and self.level in spec(self.world).paid_at_end:
             raise OptionError(
                 f"--credit turn would be --credit episode at {self.tag}, which pays once, at the "
@@ -473,15 +405,6 @@ class TrainConfig(
     def token_loss(self) -> str:
         """The loss on rollouts; samples of earlier weights want a clipped one."""
         return self.loss or default_loss(off_policy=self.mode == "async")
-
-    @property
-    def further(self) -> tuple[Self, ...]:
-        """The configuration of each further world by itself."""
-        return tuple(map(self._for_world, self.others))
-
-    def _for_world(self, other: MixedWorld) -> Self:
-        named: Any = {"world": other.world, "level": other.level, "options": other.options}
-        return replace(self, **named, others=(), mix="")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,6 +1,6 @@
 """The tokens a job will use, estimated beforehand from scripted episodes or from rollouts."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple, Self
 
 from tokengym.agents.rollouts import RolloutRecord
@@ -65,26 +65,17 @@ class EpisodeTokens(NamedTuple):
         )
 
 
-def job_cost(job: Job, measured: Mapping[str, EpisodeTokens] | None = None) -> Cost:
+def job_cost(job: Job, measured: EpisodeTokens | None = None) -> Cost:
     """Estimate a job's tokens from a few episodes of a scripted policy, or of its own.
-
-    Several worlds are taken to get the same number of Tasks.
 
     Args:
         job: the job.
-        measured: by the tag of each world, episodes of the policy.
+        measured: episodes of the policy.
     """
-    parts = (job, *job.others)
-    costs = [_world_cost(part, len(parts), (measured or {}).get(part.config.tag)) for part in parts]
-    return Cost(*map(sum, zip(*costs, strict=True)))
-
-
-def _world_cost(job: Job, worlds: int, measured: EpisodeTokens | None) -> Cost:
-    """Estimate the tokens of one of several worlds."""
     config = job.config
     tasks = job.world.first_tasks("test", min(_SAMPLE, config.evaluation_tasks))
     episodes, read, replies, length = measured or _measure(job, tasks)
-    groups = config.steps * config.groups_per_batch // worlds
+    groups = config.steps * config.groups_per_batch
     rollouts = groups * config.group_size
     # Demonstrations are written by a script, and preferences are on record.
     algorithm = job.algorithm

@@ -17,7 +17,7 @@ from tokengym.agents.training.session import TrainingSession
 
 
 def dry_run(job: Job, prices: Sequence[float]) -> Iterator[str]:
-    """Play the first training Task of each of a job's worlds; yields what to show, by line.
+    """Play the first training Task of a job; yields what to show, by line.
 
     Nothing is trained and nothing is kept.
 
@@ -29,19 +29,14 @@ def dry_run(job: Job, prices: Sequence[float]) -> Iterator[str]:
         ServiceRefusedError: if the service answered with an error.
     """
 
-    async def play() -> list[tuple[Job, str, list[RolloutRecord]]]:
+    async def play() -> tuple[str, list[RolloutRecord]]:
         async with TrainingSession.open(job, connection) as session:
-            parts = [session.of(name)[0] for name in job.trained] if job.others else [session]
-            played = [await connection.guard(_first_group(part)) for part in parts]
-            return [(part.job, *group) for part, group in zip(parts, played, strict=True)]
+            return await connection.guard(_first_group(session))
 
     with Connection.open(job.target, seed=job.config.seed) as connection:
-        groups = run_async(play())
-    for part, prompt, records in groups:
-        yield from _described(part, prompt, records)
-    cost = job_cost(
-        job, {part.config.tag: EpisodeTokens.of_records(each) for part, _, each in groups}
-    )
+        prompt, records = run_async(play())
+    yield from _described(job, prompt, records)
+    cost = job_cost(job, EpisodeTokens.of_records(records))
     yield f"The job, by these replies: {cost}"
     flags = "--price-read, --price-written and --price-trained, in dollars per million tokens"
     known = f"about ${cost.dollars(prices):,.2f}" if any(prices) else f"give prices with {flags}"

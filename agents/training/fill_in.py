@@ -5,7 +5,7 @@ rates are the cookbook's scaling by model size, with a limit for rewards.
 """
 
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -46,7 +46,8 @@ def fill_in(
     config: C,
     model: str,
     codec: Codec,
-    worlds: Sequence[tuple[World, Mapping[str, Policy]]],
+    world: World,
+    policies: Mapping[str, Policy],
     *,
     local: bool,
 ) -> C:
@@ -56,7 +57,8 @@ def fill_in(
         config: of the job; what was asked for is kept.
         model: directory of a local model, or the name of a hosted one.
         codec: how replies are written.
-        worlds: all that are trained on, the job's own last, each with its policies by name.
+        world: the world that is trained on.
+        policies: its policies by name.
         local: whether the model is served on this machine.
 
     Raises:
@@ -75,12 +77,11 @@ def fill_in(
     context = context if isinstance(context, int) else None
     if limit is None:
         names = ("random", "oracle", imitated)
-        longest = max(_longest_reply(*world, codec, names) for world in worlds)
-        limit = max(_LEAST, round(_ROOM * longest))
+        limit = max(_LEAST, round(_ROOM * _longest_reply(world, policies, codec, names)))
         if not is_toy(model):  # it was not made to think
-            limit = max(limit, *(_room_to_think(*world, codec, context) for world in worlds))
+            limit = max(limit, _room_to_think(world, policies, codec, context))
     elif config.command == "sft" or learning.warm_start:
-        longest = _longest_reply(*worlds[-1], codec, (imitated,))
+        longest = _longest_reply(world, policies, codec, (imitated,))
         if longest > limit:
             raise OptionError(
                 f"--max-tokens {limit} cuts off replies like those of {imitated!r}, which take up "

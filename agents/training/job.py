@@ -100,13 +100,11 @@ class Job(PlayedWorld, EarlierRuns):
             filled in.
         codec: how the conversation is written in tokens.
         target: the service.
-        others: where several worlds are trained on, the jobs of all but this one's.
     """
 
     config: JobConfig
     codec: Codec
     target: ServiceTarget
-    others: tuple["Job", ...] = ()
 
     @classmethod
     def resolve(cls, config: JobConfig) -> "Job":
@@ -117,7 +115,7 @@ class Job(PlayedWorld, EarlierRuns):
     def resolve_on(cls, target: ServiceTarget, config: JobConfig) -> "Job":
         """Resolve the names of a configuration whose service is known.
 
-        In one pass: the worlds, how they are read and written, what that fills in, earlier runs.
+        In one pass: the world, how it is read and written, what that fills in, earlier runs.
 
         Args:
             target: the service.
@@ -131,25 +129,18 @@ class Job(PlayedWorld, EarlierRuns):
             require_extra("wandb", "logging to Weights & Biases")
         if config.trust_remote_code and Path(target.model).is_dir():
             trust_tokenizer(target.model)
-        parts = [PlayedWorld.make(each) for each in (config, *config.further)]
+        part = PlayedWorld.make(config)
         renderer, system = renderer_for(config.model, config.renderer), config.system
         system = template_system(target.model) if system is None else system
         config = replace(config, renderer=renderer, system=system)
         bare = codec_named(codec_name(renderer, target.model, system=system))
-        codecs = [codec_for(bare, part.world.declared_tools) for part in parts]
-        played = [(part.world, part.baselines) for part in reversed(parts)]
-        config = fill_in(config, target.model, codecs[0], played, local=target.local)
-
-        def of(config: JobConfig, part: PlayedWorld, codec: Codec, *others: Job) -> Job:
-            runs = EarlierRuns.of(config, part.world, codec, part.scripts, part.baselines)
-            job = cls(
-                **vars(part), **vars(runs), config=config, codec=codec, target=target, others=others
-            )
-            _ = job.recorded, job.preferences  # a run of which nothing fits is refused now
-            return job
-
-        others = map(of, config.further, parts[1:], codecs[1:])
-        return of(config, parts[0], codecs[0], *others)
+        codec = codec_for(bare, part.world.declared_tools)
+        played = part.world, part.baselines
+        config = fill_in(config, target.model, codec, *played, local=target.local)
+        runs = EarlierRuns.of(config, part.world, codec, part.scripts, part.baselines)
+        job = cls(**vars(part), **vars(runs), config=config, codec=codec, target=target)
+        _ = job.recorded, job.preferences  # a run of which nothing fits is refused now
+        return job
 
     @property
     def max_tokens(self) -> int:
@@ -182,15 +173,6 @@ class Job(PlayedWorld, EarlierRuns):
         return f"{self.world.spec.id} ({self.world.level})"
 
     @property
-    def trained(self) -> dict[str, tuple["Job", str]]:
-        """Trained policies by name, as of the configuration: their job and role."""
-        parts = self.config.trained
-        jobs = (self, *self.others) if self.others else (self,) * len(parts)
-        return {
-            name: (job, role) for job, (name, (_, role)) in zip(jobs, parts.items(), strict=True)
-        }
-
-    @property
     def renderer_notice(self) -> str | None:
         """A notice if the renderer is not the recommended one; `None` if it is."""
         config, recommended = self.config, recommended_renderer(self.config.model)
@@ -215,8 +197,7 @@ class Job(PlayedWorld, EarlierRuns):
         if self.algorithm.estimator != "group_standardised":
             return None
         cause = "group_standardised divides by each group's deviation (take group_centred)"
-        notices = (standardising_notice(job.world.spec, cause) for job in (self, *self.others))
-        return next(filter(None, notices), None)
+        return standardising_notice(self.world.spec, cause)
 
     @property
     def learning(self) -> LearningSettings:
@@ -306,10 +287,10 @@ class Job(PlayedWorld, EarlierRuns):
     def epoch_begun(self, step: int) -> str | None:
         """Return which epoch of a user's own data begins in a step; `None` in the first one.
 
-        Also `None` where steps do not go through the data of one world.
+        Also `None` where steps do not go through the data of the world.
         """
         config, size = self.config, self.world.size("train")
-        if not size or self.others or self.recorded or self.preferences:
+        if not size or self.recorded or self.preferences:
             return None
         taken = config.groups_per_batch * (1 if config.rolls_out else config.group_size)
         before, epoch = (step * taken - 1) // size, ((step + 1) * taken - 1) // size

@@ -4,14 +4,14 @@
 """
 
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
 from tokengym.agents.settings import Setting
 from tokengym.agents.toy_model import MODEL_DIR, TOY_MODEL
-from tokengym.agents.training.config import JobConfig, MixedWorld, TrainConfig
+from tokengym.agents.training.config import JobConfig, TrainConfig
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.core.spec import WorldSpec
 from tokengym.envs.registry import make_world, spec
@@ -43,56 +43,35 @@ def preset(world: str, level: str | None = None, **changes: Any) -> TrainConfig:
 
 def preset_for(kind: type[C], world: str, level: str | None = None, **changes: Any) -> C:
     """Return a world's default configuration of a command; see `preset_values`."""
-    return mixed_preset(kind, [(world, level)], **changes)
-
-
-def mixed_preset(kind: type[C], worlds: Sequence[tuple[str, str | None]], **changes: Any) -> C:
-    """Return the default configuration of a job on one or several worlds; see `preset_values`."""
-    return kind(**preset_values(kind, worlds, **changes))
+    return kind(**preset_values(kind, world, level, **changes))
 
 
 def preset_values(
     kind: type[JobConfig],
-    worlds: Sequence[tuple[str, str | None]],
+    world: str,
+    level: str | None = None,
     *,
     as_described: bool = False,
     **changes: Any,
 ) -> dict[str, Any]:
     """Return the settings of a job that are not the defaults of its command.
 
-    Of several worlds, sizes are those of the first one, options each world's own; the token limit
-    is that of the longest replies, and the learning rate the lowest.
-
     Args:
         kind: the settings of a command, such as `SftConfig`.
-        worlds: ids or short names, with their levels; if `None` the one that the toy model learns
-            first, or the world's first for other models, roles, opponents and data of one's own.
+        world: id or short name.
+        level: of the world; if `None` the one that the toy model learns first, or the world's first
+            for other models, roles, opponents and data of one's own.
         as_described: begin with the options by which the world is as it was first described, and
             with supervised steps before the rewards.
         changes: settings by name, which override the world's; `None` stands for none.
 
     Raises:
         UnknownWorldError: if there is no such world.
-        OptionError: if there are several and the command takes one, or one is not `as_described`.
+        OptionError: if it was not described.
     """
-    if len(worlds) > 1 and kind is not TrainConfig:
-        raise OptionError(f"tokengym {kind.command} is for one world, got {len(worlds)}")
     named = {name: value for name, value in changes.items() if value is not None}
-    first, *rest = each = [
-        _values(kind, spec(world), level, named, as_described=as_described, alone=len(worlds) == 1)
-        for world, level in worlds
-    ]
-    if not rest and kind is TrainConfig:
-        first = _exact_credit(first, named) | first
-    if rest:
-        limits: list[Any] = [values.get("max_tokens") for values in each]
-        rates = [rate for values in each if (rate := values.get("learning_rate"))]
-        first["others"] = tuple(
-            MixedWorld(values["world"], values["level"], values["options"]) for values in rest
-        )
-        first["max_tokens"] = None if None in limits else max(limits)
-        first["learning_rate"] = min(rates, default=None)
-    return first
+    values = _values(kind, spec(world), level, named, as_described=as_described)
+    return (_exact_credit(values, named) if kind is TrainConfig else {}) | values
 
 
 def _values(
@@ -102,7 +81,6 @@ def _values(
     named: Mapping[str, Any],
     *,
     as_described: bool,
-    alone: bool,
 ) -> dict[str, Any]:
     """Return the settings of a job in one world, with those that are named in place of its own."""
     toy = is_toy(named.get("model", TOY_MODEL))
@@ -115,7 +93,7 @@ def _values(
         own = as_described or "data" in named.get("options", {}) or _OF_ROLES & named.keys()
         easiest = easiest if own else taught
     level = level or easiest
-    habits, prompt = _habits(kind, named, alone=alone)
+    habits, prompt = _habits(kind, named)
     sizes, options = sizes | habits, options | prompt
     if named.get("self_play"):
         sizes |= _TABLES["self_play"]
@@ -148,7 +126,7 @@ def _exact_credit(values: Mapping[str, Any], named: Mapping[str, Any]) -> dict[s
 
 
 def _habits(
-    kind: type[JobConfig], named: Mapping[str, Any], *, alone: bool
+    kind: type[JobConfig], named: Mapping[str, Any]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return what is known of a job's model: its settings, and its option `prompt` of worlds."""
     path = Path(named.get("model", TOY_MODEL))
@@ -158,7 +136,7 @@ def _habits(
     row = {name: value for name, value in next(known, {}).items() if name != "names"}
     taught = row.pop("train", {})
     learning = taught if kind is TrainConfig else {}
-    if not alone or named.get("start"):
+    if named.get("start"):
         learning = _without_warm_start(learning)
     prompt = {"prompt": row.pop("prompt")} if "prompt" in row else {}
     return row | learning, prompt

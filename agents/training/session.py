@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import tinker
 from tinker_cookbook.completers import TinkerTokenCompleter
@@ -28,7 +28,6 @@ class TrainingSession:
         connection: to the service.
         client: of the service.
         opponents: by trained role, who plays each other role.
-        others: where several worlds are trained on, the opponents of all but this one's by tag.
         episodes: bounds the episodes of evaluations that are under way at once.
         weights: the weights to begin with, where they are not the job's own start.
     """
@@ -37,7 +36,6 @@ class TrainingSession:
     connection: Connection
     client: tinker.ServiceClient
     opponents: Mapping[str, Opponents]
-    others: Mapping[str, Mapping[str, Opponents]]
     episodes: asyncio.Semaphore
     weights: Weights | None = None
 
@@ -47,18 +45,9 @@ class TrainingSession:
         """Open a client of the service, and make the opponents that are models."""
         async with service_session(connection.base_url) as client:
             opponents = await _connected(job, connection, client)
-            others = {
-                other.config.tag: await _connected(other, connection, client)
-                for other in job.others
-            }
             hosted = connection.base_url is None
             gate = asyncio.Semaphore(_HOSTED_EPISODES_AT_ONCE if hosted else _EPISODES_AT_ONCE)
-            yield cls(job, connection, client, opponents, others, gate)
-
-    def of(self, name: str) -> tuple["TrainingSession", str]:
-        """Return the session and role of a trained policy; see `Job.trained`."""
-        job, role = self.job.trained[name]
-        return replace(self, job=job, opponents=self.others.get(name, self.opponents)), role
+            yield cls(job, connection, client, opponents, gate)
 
     def start(self, *, state: bool) -> str | None:
         """Return the path of the weights the job starts from; `None` for the base model.

@@ -10,12 +10,10 @@ import tinker_cookbook
 from tinker_cookbook.rl import train as cookbook
 from tinker_cookbook.rl.rollout_presets import default_rollout_strategy_for_model
 from tinker_cookbook.rl.rollout_strategy import FailFast
-from tinker_cookbook.rl.types import RLDataset
 
 from tokengym.agents.rollouts import TrainRollouts
 from tokengym.agents.training.batches.collect import RolloutCollector
 from tokengym.agents.training.batches.examples import ExampleOrder, demonstrations, preference_pairs
-from tokengym.agents.training.batches.mixture import WorldMixture
 from tokengym.agents.training.batches.sampling import SeededRollouts
 from tokengym.agents.training.config import PreferenceSettings, RolloutSettings
 from tokengym.agents.training.connection import environment_variable
@@ -109,24 +107,12 @@ async def _source(
     return RolloutCollector(
         config,
         job.algorithm,
-        await _groups(session, settings),
+        (await job.dataset(session.opponents)())[0],
         spare,
         job.config.seed,
         rollouts,
-        {part.world.spec.id: part.world.spec for part in (job, *job.others)},
+        {job.world.spec.id: job.world.spec},
     )
-
-
-async def _groups(session: TrainingSession, settings: RolloutSettings) -> RLDataset:
-    """Return the groups of every step: of one world or several."""
-    job, config = session.job, session.job.config
-    if not job.others:
-        return (await job.dataset(session.opponents)())[0]
-    each = {"n_batches": config.steps * config.groups_per_batch, "groups_per_batch": 1}
-    parts = [session.of(name)[0] for name in job.trained]
-    builders = [part.job.dataset(part.opponents) for part in parts]
-    sources = [(await chz.replace(one, prefetch=False, **each)())[0] for one in builders]
-    return WorldMixture(sources, settings.shares(), config.groups_per_batch, config.seed)
 
 
 async def _watch(

@@ -34,21 +34,17 @@ _WHEN = {BEFORE: "before training", WARM: "after the warm start", AFTER: "after 
 
 @dataclass(frozen=True)
 class Side:
-    """A trained role of a run, in one world, for people.
+    """A trained role of a run, for people.
 
     Attributes:
-        name: of what is trained: the role, or, of several worlds, the world's tag.
-        config: of the run, in this world by itself.
+        config: of the run.
         role: the role.
         found: what it came to.
-        alone: whether the run trains nothing else.
     """
 
-    name: str
     config: JobConfig
     role: str
     found: Trained
-    alone: bool = True
 
     @property
     def spec(self) -> WorldSpec:
@@ -58,7 +54,7 @@ class Side:
     @property
     def title(self) -> str:
         """The world, or the role and whom it is evaluated against."""
-        if self.name != self.role or len(self.config.trained_roles) == 1:
+        if self._alone:
             return f"{self.spec.id} ({self.config.level})"
         scripts = {role: scripted_opponent(self.spec, role) for role in self.spec.roles}
         named = {**scripts, **self.spec.opponents, **self.config.opponents}
@@ -111,13 +107,18 @@ class Side:
         return mean_estimate((after - np.array(other_T)).tolist())
 
     @property
+    def _alone(self) -> bool:
+        """Whether the run trains no other role."""
+        return len(self.config.trained_roles) == 1
+
+    @property
     def _before(self) -> Evaluated | None:
         """The policy before training; `None` if it was not played."""
         return self.found.policies.get(BEFORE)
 
     def heading(self, what: str) -> str:
-        """Return a heading, with the role or the world where the run has several."""
-        return what if self.alone else f"{what}: {self.title}"
+        """Return a heading, with the role where the run has several."""
+        return what if self._alone else f"{what}: {self.title}"
 
     def returns(self) -> Table:
         """Lay out what policies earn: the trained one first, then the others from the best."""
@@ -171,14 +172,10 @@ def run_report(run: RunFolder) -> Report:
     """
     found, outcome = read_trained(run), run.finished
     config, steps = run.config, run.step_log(replies=False).current()
-    sides = [
-        Side(name, *part, found[name], alone=len(found) == 1)
-        for name, part in config.trained.items()
-    ]
+    sides = [Side(config, role, trained) for role, trained in found.items()]
     parts: list[Table | Chart] = [side.returns() for side in sides]
     parts += [table for side in sides if (table := side.figures()).rows]
-    for side in sides if config.further else sides[:1]:
-        parts += side.forecasts()
+    parts += sides[0].forecasts()
     lines = [side.lead for side in sides]
     lines += filter(None, (side.found.after.result.form_warning for side in sides))
     facts = [Table(("", ""), list(side.facts()), side.heading("Figures"), _SKILL) for side in sides]
@@ -192,7 +189,7 @@ def run_report(run: RunFolder) -> Report:
         f"Collapsed at step {lost.since}: {lost.reason}. The last good checkpoint is kept. "
         f"Try: {lost.advice}."
     )
-    title = ", ".join(dict.fromkeys(f"{side.spec.id} ({side.config.level})" for side in sides))
+    title = f"{spec(config.world).id} ({config.level})"
     return Report(title, lines, [*facts, *parts], warning or "")
 
 

@@ -117,10 +117,8 @@ class RunView:
         steps = [row.step for row in rows]
         lines, points = {}, {}
         for at, (name, shown) in enumerate(self._returns().items()):
-            if shown.startswith("return in "):
-                series.pop("return", None)  # the mean over worlds moves with who is drawn
             if shown != "return":
-                key = f"env/{name}/reward/total" if " in " in shown else f"env/all/{name}/reward"
+                key = f"env/all/{name}/reward"
                 series[shown] = [_number(row.metrics.get(key)) for row in rows]
             if evaluation := self._evaluation():
                 place = evaluation.plan.places[at]
@@ -221,13 +219,11 @@ class RunView:
         return "running" if time.time() - max(changed, default=0.0) < _QUIET_SECONDS else "stopped"
 
     def _returns(self) -> dict[str, str]:
-        """Return by name of what is trained the series of its returns."""
+        """Return the series of returns of each trained role."""
         if not self._run.exists:
             return {}
-        config = self._run.config
-        of = "in" if config.further else "of"
-        names = config.trained
-        return {name: f"return {of} {name}" if len(names) > 1 else "return" for name in names}
+        roles = self._run.config.trained_roles
+        return {role: f"return of {role}" if len(roles) > 1 else "return" for role in roles}
 
     def _held_out(self, place: int, steps: Sequence[int]) -> list[tuple[float | None, ...]]:
         """Return where and what a policy earned on held-out Tasks, with intervals."""

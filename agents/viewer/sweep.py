@@ -84,9 +84,8 @@ def saved_sweep(folder: Path) -> Report:
     runs = {label: [RunFolder(folder / run) for run in one["runs"]] for label, one in found.items()}
     first = next(iter(runs.values()))[0].config
     seeds = max(map(len, runs.values()))
-    worlds = (first, *first.further)
-    places = ", ".join(f"{short_name(part.world)} {part.level}" for part in worlds)
-    title = f"{places}, {first.steps} steps, {seeds} seed{'s' * (seeds > 1)} each"
+    place = f"{short_name(first.world)} {first.level}"
+    title = f"{place}, {first.steps} steps, {seeds} seed{'s' * (seeds > 1)} each"
     return sweep_report(title, sweep_columns(runs))
 
 

@@ -11,10 +11,10 @@ from tokengym.agents.cli import app
 from tokengym.agents.evaluation.config import EvaluationConfig, WorldLevel
 from tokengym.agents.evaluation.folder import EvaluationFolder
 from tokengym.agents.evaluation.run import run_evaluation
-from tokengym.agents.training.config import JobConfig, SftConfig, TrainConfig
+from tokengym.agents.training.config import JobConfig, SftConfig
 from tokengym.agents.training.folder.run import RunFolder
 from tokengym.agents.training.folder.run_summary import RunSummary
-from tokengym.agents.training.presets import mixed_preset, preset, preset_for
+from tokengym.agents.training.presets import preset, preset_for
 from tokengym.envs.core.errors import OptionError
 
 RL = preset("disruption", "L2", evaluation_tasks=8)
@@ -27,15 +27,14 @@ def finished(folder: Path, config: JobConfig, before: float, after: float) -> Pa
     tasks = config.evaluation_tasks
     played = {
         name: [
-            rollouts(part, ([mean - 0.1, mean + 0.1] * tasks)[:tasks], role)
-            for part, role in config.trained.values()
+            rollouts(config, ([mean - 0.1, mean + 0.1] * tasks)[:tasks], role)
+            for role in config.trained_roles
         ]
         for name, mean in (("before", before), ("after", after))
     }
-    write_evaluation(
-        run, played, [scale_of((-0.25,) * tasks, (1.05,) * tasks)] * len(config.trained)
-    )
-    run.write_outcome(RunSummary(None, {}))
+    scale = scale_of((-0.25,) * tasks, (1.05,) * tasks)
+    write_evaluation(run, played, [scale] * len(config.trained_roles))
+    run.write_outcome(RunSummary(None))
     return folder
 
 
@@ -81,14 +80,6 @@ def test_runs_are_compared_in_pairs(tmp_path: Path) -> None:
     assert "a after - a before" in shown
     assert "b after - a before" not in shown
     assert "b before - a before" not in shown
-
-
-def test_all_worlds_of_a_mixture_are_compared(tmp_path: Path) -> None:
-    worlds = [("forecast", "easy"), ("forecast", "hard")]
-    config = mixed_preset(TrainConfig, worlds, evaluation_tasks=4)
-    shown = table(finished(tmp_path / "mixed", config, 0.1, 0.3))
-    for place in ("forecast:easy", "forecast:hard"):
-        assert sum("mixed after" in line and place in line for line in shown.splitlines()) == 2
 
 
 @pytest.mark.nightly

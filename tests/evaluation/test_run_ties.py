@@ -66,7 +66,7 @@ def test_what_the_log_does_not_tell_is_not_told() -> None:
 def test_a_folder_in_place_of_a_world_is_read(tmp_path: Path) -> None:
     a_run(tmp_path, [{"mean_reward": 0.5, "reward_tie_pair_rate": 0.25}] * 12)
     collapse = Collapse(3, "the form is lost", "try it")
-    RunFolder(tmp_path).write_outcome(RunSummary(collapse, {}))
+    RunFolder(tmp_path).write_outcome(RunSummary(collapse))
     data = tmp_path / "ties.json"
     result = CliRunner().invoke(app, ["ties", str(tmp_path), "--json", str(data)])
     assert result.exit_code == 0, result.output

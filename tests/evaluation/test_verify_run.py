@@ -1,7 +1,6 @@
 """Laws of verifying a run: what is on record is what happens again, or the difference is named."""
 
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,9 +22,8 @@ from tokengym.agents.rollouts import (
     record_play,
     train_segment,
 )
-from tokengym.agents.training.config import TrainConfig
 from tokengym.agents.training.folder.run import RunFolder
-from tokengym.agents.training.presets import mixed_preset, preset
+from tokengym.agents.training.presets import preset
 from tokengym.envs import baselines, make_world, play
 from tokengym.envs.registry import spec
 
@@ -84,36 +82,6 @@ def test_evaluations_that_contradict_their_rollouts_are_named(run: RunFolder, na
     (found,) = verify_run(run).differences
     assert found.startswith(f"results.policies.0.{name}.value is ")
     assert found.endswith(", recorded 0.75")
-
-
-def test_levels_played_at_once_are_verified_each(tmp_path: Path) -> None:
-    config = mixed_preset(TrainConfig, [("forecast", "easy"), ("forecast", "hard")])
-    run, known = RunFolder(tmp_path), baselines("forecast")["noisy"]
-    run.write_config(config)
-    levels = []
-    for part, _ in config.trained.values():
-        options = {**part.options, **spec("forecast").evaluation}
-        world = make_world("forecast", part.level, **options)
-        origin = RolloutOrigin("evaluation", options=options)
-        levels.append(
-            [
-                record_play(
-                    replace(origin, group=group),
-                    play(world, world.task("test", group), known, seed=group),
-                    "forecaster",
-                )
-                for group in range(2)
-            ]
-        )
-    write_evaluation(run, {"before": levels})
-    assert verify_run(run) == (4, [])
-    saved = EvaluationFolder(run.folder).saved()
-    easy, hard = (row.place for row in saved.results.policies)
-    assert (easy, hard) == ("forecast:easy", "forecast:hard")
-    change(run, evaluation_segment("before"), level="hard")
-    differences = verify_run(run).differences
-    assert "forecast:easy before: rollouts are missing or repeated" in differences
-    assert "forecast:hard before: rollouts are missing or repeated" in differences
 
 
 def test_a_rollout_of_another_task_is_named(run: RunFolder) -> None:

@@ -94,11 +94,10 @@ def write_evaluation(
         played: by policy, such as `before`, its rollouts in each trained role.
         scales: of these; measured if not given.
     """
-    parts = run.config.trained.values()
+    config = run.config
     counts = [len(records) for records in next(iter(played.values()))]
-    places = [
-        place_of(part, role, count) for (part, role), count in zip(parts, counts, strict=True)
-    ]
+    pairs = zip(config.trained_roles, counts, strict=True)
+    places = [place_of(config, role, count) for role, count in pairs]
     plan = EvaluationPlan(tuple(places), tuple(played))
     for policy, of_place in played.items():
         for place, records in zip(places, of_place, strict=True):
@@ -106,6 +105,6 @@ def write_evaluation(
         run.rollouts.seal(plan.segment(places[0], policy))
     worlds = [EvaluatedWorld.resolve(place, 0) for place in places]
     if scales:
-        pairs = zip(worlds, scales, strict=True)
-        worlds = [replace(world, measured=scale) for world, scale in pairs]
+        measured = zip(worlds, scales, strict=True)
+        worlds = [replace(world, measured=scale) for world, scale in measured]
     Evaluation(plan, EvaluationFolder(run.folder), worlds).write_results()

@@ -144,7 +144,7 @@ def test_known_expected_returns_decide_before_outcomes(
     scale = scale_of(ends.blind_T, ends.oracle_T)
     both = replace(scale, returns=dict(zip(("blind", "oracle"), known, strict=True)))
     write_evaluation(run, played, [both])
-    run.write_outcome(RunSummary(None, {}))
+    run.write_outcome(RunSummary(None))
     (found,) = read_trained(run).values()
     assert found.skill().gain.value == pytest.approx(0.1)
     assert "gained 0.100" in str(found.skill())

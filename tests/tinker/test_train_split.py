@@ -10,8 +10,7 @@ from tests.tinker.test_groups import Forecaster
 from tokengym.agents.rollouts import RolloutOrigin, RolloutRecord
 from tokengym.agents.tinker.dataset import TaskDatasetBuilder
 from tokengym.agents.tinker.groups import TaskGroupBuilder
-from tokengym.agents.training.config import TrainConfig
-from tokengym.agents.training.presets import mixed_preset, preset
+from tokengym.agents.training.presets import preset
 from tokengym.envs import make_world, specs
 
 pytest.importorskip("tinker_cookbook")
@@ -89,6 +88,3 @@ def test_the_command_takes_its_options_at_the_same_place() -> None:
         assert declared == dict(row.training)
     assert preset("forecast", options={"label": "outcome"}).options["label"] == "outcome"
     assert "label" not in preset("forecast", options={"data": "q.jsonl"}).options
-    mixed = mixed_preset(TrainConfig, [("energy", "small"), ("forecast", "easy")])
-    assert mixed.others[0].options["label"] == "expected"
-    assert "label" not in mixed.options

@@ -11,7 +11,7 @@ from tokengym.agents.tinker.tokenizer_loading import template_system
 from tokengym.agents.toy_model import MODEL_DIR, TOY_MODEL
 from tokengym.agents.training.config import SftConfig, TrainConfig
 from tokengym.agents.training.job import Job
-from tokengym.agents.training.presets import mixed_preset, preset, preset_for
+from tokengym.agents.training.presets import preset, preset_for
 from tokengym.envs.registry import specs
 
 MODELS = (TOY_MODEL, "smollm2", "Qwen/Qwen3-8B", "meta-llama/Llama-3.2-1B")
@@ -62,8 +62,6 @@ def test_the_form_is_taught_only_where_nothing_was_learned() -> None:
         config = preset("forecast", model="smollm2", **changes)
         assert (config.warm_start, config.warm_start_updates) == (0, 1)
         assert config.kl > 0.0
-    worlds = [("forecast", None), ("energy", None)]
-    assert mixed_preset(TrainConfig, worlds, model="smollm2").warm_start == 0
 
 
 def test_the_system_text_is_that_of_the_chat_template(mine: Path) -> None:

@@ -26,7 +26,6 @@ pytestmark = pytest.mark.filterwarnings("ignore")
         ("train forecast --rank 5000", "--rank must be at least 1 and at most 1024, got 5000"),
         ("train forecast --max-tokens 100000", "below the model's context of"),
         ("train forecast --renderer nosuch", "nosuch"),
-        ("train forecast --mix even", "--mix must be a positive number for each"),
         ("train forecast --opponent forecaster=null", "forecaster is trained"),
         ("train disruption --opponent predictor=null", "predictor is trained"),
         ("train disruption --opponent challenger=tinker://x", "a path like tinker://"),

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from tests.every import every
-from tokengym.agents.cli.train import worlds_of
+from tokengym.agents.cli.train import world_of
 from tokengym.agents.evaluation.folder import EvaluationFolder
 from tokengym.agents.evaluation.held_out import HeldOutEvaluation
 from tokengym.agents.evaluation.trained import Evaluated
@@ -20,7 +20,7 @@ from tokengym.agents.toy_model import MODEL_DIR
 from tokengym.agents.training.config import TrainConfig
 from tokengym.agents.training.connection import Connection
 from tokengym.agents.training.job import Job
-from tokengym.agents.training.presets import mixed_preset, preset
+from tokengym.agents.training.presets import preset
 from tokengym.agents.training.session import TrainingSession
 from tokengym.envs.registry import make_world, spec
 
@@ -47,10 +47,9 @@ def in_session(config: TrainConfig, measure: Callable[[TrainingSession], Awaitab
 
 
 async def untrained(session: TrainingSession) -> Evaluated:
-    (role,) = session.job.trained
     with TemporaryDirectory() as folder:
         kept = EvaluationFolder(Path(folder))
-        await HeldOutEvaluation.of_run(session, kept, {role: None})
+        await HeldOutEvaluation.of_run(session, kept, None)
         plan, _, results = kept.saved()
         assert results is not None
         return Evaluated(results.policies[0], kept.table(plan, plan.places[0], "before"))
@@ -78,7 +77,7 @@ def test_its_replies_are_in_form(world: str, served: dict[str, Any]) -> None:
 @every("world", FIRST)
 def test_it_begins_at_the_level_that_it_learns(world: str) -> None:
     assert preset(world).level == FIRST[world]
-    assert mixed_preset(TrainConfig, worlds_of(world, None)).level == FIRST[world]
+    assert preset(*world_of(world, None)).level == FIRST[world]
     assert preset(world, model="smollm2").level == spec(world).levels[0]
     role = spec(world).roles[-1]
     assert preset(world, role=role).level == spec(world).levels[0]

@@ -252,8 +252,7 @@ def finished(folder: Path, world: str = "forecast") -> RunFolder:
         run.rollouts.path(evaluation_segment(name)).unlink(missing_ok=True)
     evaluate(run, world, {"before": 0, "after": 1})
     lost = Collapse(2, HOSTILE, "try it")
-    name = "forecaster" if world == "forecast" else "operator"
-    run.write_outcome(RunSummary(lost, {name: None}))
+    run.write_outcome(RunSummary(lost))
     return run
 
 

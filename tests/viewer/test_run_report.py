@@ -54,11 +54,11 @@ def reported(
     for name, low, stated in zip(("before", "after"), (0.51, 0.71), STATED, strict=True):
         ends = [{**energy, "label": label, "probability": p} for label, p in stated]
         played[name] = [
-            rollouts(part, (low, low + 0.2) * 50, role, ends, **reply)
-            for part, role in config.trained.values()
+            rollouts(config, (low, low + 0.2) * 50, role, ends, **reply)
+            for role in config.trained_roles
         ]
-    write_evaluation(run, played, [SCALE] * len(config.trained))
-    run.write_outcome(RunSummary(collapse, {}))
+    write_evaluation(run, played, [SCALE] * len(config.trained_roles))
+    run.write_outcome(RunSummary(collapse))
     return run_report(run)
 
 
@@ -105,9 +105,9 @@ def test_the_first_sentence_is_short_and_says_whether_chance_explains(
         pairs = zip(("before", "after"), returns, strict=True)
         played = {name: [rollouts(config, row.tolist(), ends=ENDS)] for name, row in pairs}
         write_evaluation(run, played, [scale])
-        run.write_outcome(RunSummary(None, {}))
+        run.write_outcome(RunSummary(None))
         (found,) = read_trained(run).values()
-        return Side("forecaster", config, "forecaster", found)
+        return Side(config, "forecaster", found)
 
     gain, lead = (mean_estimate((after - other).tolist()) for other in (before, 0.575))
     assert lead.low < 0.0 < lead.high

@@ -40,7 +40,7 @@ from tokengym.agents.training.folder.run_summary import RunSummary
 from tokengym.envs.core.errors import OptionError
 from tokengym.installed import require_extra
 
-SCHEMA_VERSION = 5
+SCHEMA_VERSION = 6
 """Version of a run folder's layout; it goes up whenever an older folder can no longer be read."""
 
 _METRICS = "metrics.jsonl"

@@ -1,6 +1,5 @@
 """What a run came to besides its evaluation: how it ended, and where its weights are."""
 
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -39,12 +38,9 @@ class RunSummary:
     Attributes:
         collapse: how the run collapsed, or `None`. The policy after training is then that of its
             last good checkpoint, or the start if there was none yet.
-        sampler_paths: by name of what is trained, the `tinker://` path of the weights evaluated
-            after training; `None` for the base model.
     """
 
     collapse: Collapse | None
-    sampler_paths: Mapping[str, str | None]
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON values."""
