@@ -66,7 +66,14 @@ def evaluation_report(
             f"tokengym check {plan.places[0].name} --ladder lists them."
         )
     lines += [f"{short}: {name}" for name, short in sorted(names.items()) if short != name]
-    parts = [_figures(f"{rows[0].place}, {rows[0].role}", rows, names, whole) for rows in of_place]
+    parts = [
+        figures_table(
+            f"{rows[0].place}, {rows[0].role}",
+            {names[row.policy]: row for row in rows},
+            whole=whole,
+        )
+        for rows in of_place
+    ]
     if results.pairs:
         parts.append(_pairs(results, names, whole))
     return Report("Evaluation", lines, parts)
@@ -118,20 +125,24 @@ def _short_names(policies: Collection[str]) -> Mapping[str, str]:
     return {name: cut if counts[cut] == 1 else name for name, cut in short.items()}
 
 
-def _figures(
-    name: str, policies: Sequence[PolicyResult], names: Mapping[str, str], whole: bool
-) -> Table:
-    """Lay out the figures of policies side by side; those that no policy has are left out."""
-    columns = [{"": names[row.policy], **_cells(row)} for row in policies]
+def figures_table(title: str, policies: Mapping[str, PolicyResult], *, whole: bool = True) -> Table:
+    """Lay out the figures of policies side by side; those that no policy has are left out.
+
+    Args:
+        title: heading.
+        policies: results by the heads of their columns.
+        whole: whether to show more than the first few.
+    """
+    columns = [{"": name, **_cells(row)} for name, row in policies.items()]
     figures = dict.fromkeys(figure for column in columns for figure in column)
     rows = [(figure, *(column.get(figure, "") for column in columns)) for figure in figures]
     filled = [row for row in rows[1:] if any(row[1:])]
-    scores = [row[0] for row in filled if any(row[0] in each.scores for each in policies)]
+    scores = [row[0] for row in filled if any(row[0] in each.scores for each in policies.values())]
     first = [row[0] for row in filled if row[0] not in (*scores, *_SETTINGS)]
     first += scores[: max(0, _FIRST - len(first))]
     shown = filled if whole else [row for row in filled if row[0] in first]
     left = len(filled) - len(shown)
-    return Table(rows[0], shown, name, f"{left} more measures: --all" if left else "")
+    return Table(rows[0], shown, title, f"{left} more measures: --all" if left else "")
 
 
 def _cells(row: PolicyResult) -> dict[str, str]:

@@ -7,6 +7,8 @@ from statistics import fmean
 import numpy as np
 
 from tokengym.agents.evaluation.plan import AFTER, BEFORE, WARM
+from tokengym.agents.evaluation.report import figures_table
+from tokengym.agents.evaluation.rollout_table import RolloutTable
 from tokengym.agents.evaluation.run_ties import run_ties
 from tokengym.agents.evaluation.trained import Evaluated, Trained, read_trained
 from tokengym.agents.reports.report import Cell, Chart, Report, Table
@@ -15,7 +17,7 @@ from tokengym.agents.training.config import Command, JobConfig
 from tokengym.agents.training.folder.monitor import StepRow
 from tokengym.agents.training.folder.run import RunFolder
 from tokengym.agents.viewer.episode_report import episode_table
-from tokengym.agents.viewer.forecast_report import forecast_parts
+from tokengym.agents.viewer.forecast_report import reliability_diagrams
 from tokengym.envs.core.spec import WorldSpec
 from tokengym.envs.registry import scripted_opponent, spec
 from tokengym.rewards.estimates import Estimate, mean_estimate
@@ -87,9 +89,6 @@ class Side:
         as_role = f" as {self.role}" if len(self.spec.roles) > 1 else ""
         place = f"{self.spec.short_name}:{config.level}{as_role}"
         yield "trained on", f"{_LEARNED_FROM[config.command]} in {place} ({read})"
-        kind = "return" if found.scale.expected is None else "expected return"
-        for name, each in found.policies.items():
-            yield f"{kind} {_WHEN[name]}", f"{each.result.earned} on {len(each.earned_T)} Tasks"
         if self._before is not None:
             yield (
                 "gain on the Tasks played before and after",
@@ -115,6 +114,12 @@ class Side:
     def _before(self) -> Evaluated | None:
         """The policy before training; `None` if it was not played."""
         return self.found.policies.get(BEFORE)
+
+    @property
+    def _tables(self) -> dict[str, RolloutTable]:
+        """The rollouts before and after training, by when they were played."""
+        policies = self.found.policies
+        return {when: policies[when].table for when in (BEFORE, AFTER) if when in policies}
 
     def heading(self, what: str) -> str:
         """Return a heading, with the role where the run has several."""
@@ -149,19 +154,25 @@ class Side:
 
     def figures(self) -> Table:
         """Lay out what the episodes achieved before and after."""
-        ends = {BEFORE: self._before, AFTER: self.found.after}
-        tables = {when: each.table for when, each in ends.items() if each is not None}
-        return episode_table(self.spec, tables, self.heading("What the episodes achieved"))
+        return episode_table(self.spec, self._tables, self.heading("What the episodes achieved"))
 
-    def forecasts(self) -> list[Table | Chart]:
-        """Lay out how well probabilities were stated, where the world has any."""
-        names = self.spec.calibration or ("", "")
-        pairs = [
-            [(end.get(names[0]), end.get(names[1])) for end in each.table.ends] if each else []
-            for each in (self._before, self.found.after)
-        ]
-        known = [[(y, p) for y, p in side if y is not None and p is not None] for side in pairs]
-        return forecast_parts(*known)
+    def evaluated(self) -> Table:
+        """Lay out what policies earned, their scores, and the shares of replies in form."""
+        results = {_WHEN[name]: each.result for name, each in self.found.policies.items()}
+        return figures_table(self.heading("Evaluation on held-out Tasks"), results)
+
+    def forecasts(self) -> list[Chart]:
+        """Draw how well probabilities were stated, where the world has any."""
+        label, probability = self.spec.calibration or ("", "")
+        stated = {
+            when: [
+                (y, p)
+                for end in table.ends
+                if (y := end.get(label)) is not None and (p := end.get(probability)) is not None
+            ]
+            for when, table in self._tables.items()
+        }
+        return reliability_diagrams(stated)
 
 
 def run_report(run: RunFolder) -> Report:
@@ -174,6 +185,7 @@ def run_report(run: RunFolder) -> Report:
     config, steps = run.config, run.step_log(replies=False).current()
     sides = [Side(config, role, trained) for role, trained in found.items()]
     parts: list[Table | Chart] = [side.returns() for side in sides]
+    parts += [side.evaluated() for side in sides]
     parts += [table for side in sides if (table := side.figures()).rows]
     parts += sides[0].forecasts()
     lines = [side.lead for side in sides]
