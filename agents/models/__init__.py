@@ -1,4 +1,4 @@
-"""Language models by name: directories, GGUF files, the Hugging Face hub, and a reference model.
+"""Language models by name: directories, the Hugging Face hub, and a reference model.
 
 What needs the extra `tinker` is imported when it is first used: the base install reads `files`.
 """
