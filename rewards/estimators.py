@@ -18,7 +18,6 @@ from tokengym.rewards.advantages import (
     group_standardised,
     leave_one_out,
     reinforce_plus_plus,
-    remax,
 )
 from tokengym.rewards.arrays import Flags, Floats
 
@@ -30,19 +29,20 @@ class Batch(NamedTuple):
         values_NG: the values to compare, such as returns.
         counted_NG: which rollouts count.
         tokens_NG: tokens trained on of each rollout.
-        greedy_N: return of the greedy rollout of each group's prompt.
         minimum_spread: largest spread of a group that counts as none.
     """
 
     values_NG: Floats
     counted_NG: Flags
     tokens_NG: Floats
-    greedy_N: Floats
     minimum_spread: float = MINIMUM_SPREAD
 
 
 class Estimator(NamedTuple):
     """An advantage estimator and the laws that it obeys.
+
+    Whatever the estimator, adding one number to all rewards changes nothing, and a group whose
+    rewards are equal gets exactly 0.
 
     Attributes:
         advantages: from a batch to one advantage per rollout, shape (N, G).
@@ -51,11 +51,7 @@ class Estimator(NamedTuple):
         caution: why not to take it; empty if there is no reason.
         sums_to_zero: whether the advantages of each group sum to 0.
         degree: rewards times c > 0 give advantages times c ** degree.
-        shift_invariant: whether adding one number to all rewards changes nothing.
-        ties_to_zero: whether a group whose rewards are equal gets exactly 0.
         own_group: whether the advantages of a group depend on that group alone.
-        needs_greedy: whether it reads `greedy_N`, which costs one more rollout per prompt and
-            exists only for whole returns.
         unbiased: whether its expectation is the gradient of the expected return, up to a factor.
     """
 
@@ -65,10 +61,7 @@ class Estimator(NamedTuple):
     caution: str = ""
     sums_to_zero: bool = True
     degree: int = 1
-    shift_invariant: bool = True
-    ties_to_zero: bool = True
     own_group: bool = True
-    needs_greedy: bool = False
     unbiased: bool = True
 
 
@@ -109,37 +102,14 @@ ESTIMATORS: Mapping[str, Estimator] = MappingProxyType(
             own_group=False,
             unbiased=False,
         ),
-        "remax": Estimator(
-            lambda batch: remax(
-                batch.values_NG,
-                batch.greedy_N,
-                batch.counted_NG,
-                minimum_spread=batch.minimum_spread,
-            ),
-            "beyond the greedy rollout (ReMax)",
-            "Li et al. 2023 (ReMax)",
-            "one more rollout per prompt",
-            sums_to_zero=False,
-            shift_invariant=False,
-            ties_to_zero=False,
-            needs_greedy=True,
-        ),
     }
 )
 """All estimators by the name that options take; the first is the default."""
 
 
-def group_spreads(batch: Batch, *, with_greedy: bool = False) -> Floats:
-    """Return largest minus smallest value of each group, shape (N,); 0 where fewer than two count.
-
-    Args:
-        batch: the groups.
-        with_greedy: whether the greedy rollout is compared too.
-    """
+def group_spreads(batch: Batch) -> Floats:
+    """Return largest minus smallest value of each group, shape (N,); 0 where under two count."""
     values_NG, counted_NG = batch.values_NG, batch.counted_NG
-    if with_greedy:
-        values_NG = np.concatenate([values_NG, batch.greedy_N[:, None]], axis=1)
-        counted_NG = np.concatenate([counted_NG, np.ones((len(values_NG), 1), np.bool_)], axis=1)
     high_N = values_NG.max(axis=1, initial=-np.inf, where=counted_NG)
     low_N = values_NG.min(axis=1, initial=np.inf, where=counted_NG)
     several_N = counted_NG.sum(axis=1) >= 2

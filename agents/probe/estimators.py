@@ -131,12 +131,11 @@ def registered(batch: ProbeBatch, rewards_N: Floats, groups_N: Ints) -> Iterator
     values, tokens, counted = np.zeros(shape), np.zeros(shape), np.zeros(shape, np.bool_)
     values[groups_N, place_N], tokens[groups_N, place_N] = rewards_N, tokens_N
     counted[groups_N, place_N] = True
-    asked = Batch(values, counted, tokens, np.zeros(shape[0]))
+    asked = Batch(values, counted, tokens)
     for name, entry in ESTIMATORS.items():
-        if not entry.needs_greedy:
-            found_N = entry.advantages(asked)[groups_N, place_N]
-            bias = "" if entry.unbiased else name
-            yield BatchAdvantages(entry.title, found_N[batch.table.rollout_K], bias)
+        found_N = entry.advantages(asked)[groups_N, place_N]
+        bias = "" if entry.unbiased else name
+        yield BatchAdvantages(entry.title, found_N[batch.table.rollout_K], bias)
 
 
 def _by_batch(batch: ProbeBatch, centred_N: Floats) -> Iterator[BatchAdvantages]:

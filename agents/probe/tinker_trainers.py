@@ -46,16 +46,12 @@ from tokengym.agents.training.policy_trainer import service_session
 from tokengym.rewards.estimators import ESTIMATORS
 
 OWN: Mapping[str, Mapping[str, str]] = {
-    **{
-        name: {"estimator": name}
-        for name, estimator in ESTIMATORS.items()
-        if name != Algorithm().estimator and not estimator.needs_greedy
-    },
+    **{name: {"estimator": name} for name in ESTIMATORS if name != Algorithm().estimator},
     "by turn": {"credit": "turn"},
     "exact credit": {"credit": "exact"},
     "ties dropped": {"filter": "drop", "denominator": "live"},
 }
-"""Settings of our loop; an estimator that needs a greedy rollout plays Tasks of worlds."""
+"""Settings of our loop."""
 _GROUP, _RANK, _MAX_TOKENS = 4, 4, 6
 _STOP = list(range(3, VOCABULARY, 4))
 """So many that replies differ in length."""

@@ -167,9 +167,8 @@ class Algorithm(Settings):
     """From rewards to advantages.
 
     A group is *dead* if what its rollouts are compared by spreads no more than `min_spread`: the
-    returns (with `remax`, the greedy rollout's among them), or with credit by turn what is compared
-    at a turn, at every turn. Whole groups are dead or live, never single rollouts. Whatever the
-    estimator, a dead group's advantages are exactly 0.
+    returns, or with credit by turn what is compared at a turn, at every turn. Whole groups are dead
+    or live, never single rollouts. Whatever the estimator, a dead group's advantages are exactly 0.
 
     Attributes:
         estimator: from rewards to advantages, one of `tokengym.rewards.estimators`, by name.
@@ -187,7 +186,7 @@ class Algorithm(Settings):
             groups / its live groups, so that a live group weighs 1 / (number of live ones).
 
     Raises:
-        OptionError: if a value is not one of these, or two do not go together.
+        OptionError: if a value is not one of these.
     """
 
     estimator: str = option(
@@ -208,15 +207,6 @@ class Algorithm(Settings):
         needs="filter=resample",
     )
     denominator: Literal["all", "live"] = option("all", "the groups that normalise the loss")
-
-    def __post_init__(self) -> None:
-        """Refuse what does not go together."""
-        super().__post_init__()
-        if ESTIMATORS[self.estimator].needs_greedy and self.credit != "episode":
-            raise OptionError(
-                f"--estimator {self.estimator} compares whole returns with the greedy rollout's "
-                f"and needs --credit episode, got --credit {self.credit}"
-            )
 
 
 @dataclass(frozen=True, kw_only=True)

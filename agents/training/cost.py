@@ -7,7 +7,6 @@ from tokengym.agents.rollouts import RolloutRecord
 from tokengym.agents.training.fill_in import tokens_read
 from tokengym.agents.training.job import Job
 from tokengym.envs.core.task import Task
-from tokengym.rewards.estimators import ESTIMATORS
 
 _SAMPLE = 16
 
@@ -75,12 +74,10 @@ def job_cost(job: Job, measured: EpisodeTokens | None = None) -> Cost:
     config = job.config
     tasks = job.world.first_tasks("test", min(_SAMPLE, config.evaluation_tasks))
     episodes, read, replies, length = measured or _measure(job, tasks)
-    groups = config.steps * config.groups_per_batch
-    rollouts = groups * config.group_size
+    rollouts = config.steps * config.groups_per_batch * config.group_size
     # Demonstrations are written by a script, and preferences are on record.
     algorithm = job.algorithm
-    sampled = rollouts + (groups if ESTIMATORS[algorithm.estimator].needs_greedy else 0)
-    sampled = sampled if config.rolls_out else 0
+    sampled = rollouts if config.rolls_out else 0
     if algorithm.filter == "resample":
         # As many again, or what the budget of tokens buys.
         budget = algorithm.resample_tokens

@@ -24,10 +24,7 @@ from tokengym.envs.core.errors import OptionError
 
 logger = logging.getLogger(__name__)
 
-_PLAYED = (
-    *("env/all/total_ob_tokens", "env/all/total_ac_tokens"),
-    *("tokens/further", "tokens/greedy"),
-)
+_PLAYED = ("env/all/total_ob_tokens", "env/all/total_ac_tokens", "tokens/further")
 """Metrics of a batch that count the tokens read and sampled for it."""
 # The cookbook's constants of Adam: given the same data, its loop makes the same updates.
 _BETA1, _BETA2, _EPSILON = 0.9, 0.95, 1e-8

@@ -16,7 +16,6 @@ from tokengym.envs.core.errors import OptionError
 from tokengym.envs.core.spec import WorldSpec
 from tokengym.envs.registry import make_world, spec
 from tokengym.envs.train_split import training_options
-from tokengym.rewards.estimators import ESTIMATORS
 
 C = TypeVar("C", bound=JobConfig)
 
@@ -114,9 +113,7 @@ def _values(
 def _exact_credit(values: Mapping[str, Any], named: Mapping[str, Any]) -> dict[str, Any]:
     """Return the credit and estimator of a job where its world knows the exact credit of a turn."""
     table = _TABLES["exact"].get(values["world"], {})
-    estimator = ESTIMATORS.get(named.get("estimator", ""))
-    greedy = estimator is not None and estimator.needs_greedy
-    if not table or "credit" in named or greedy or "data" in values["options"]:
+    if not table or "credit" in named or "data" in values["options"]:
         return {}
     try:
         make_world(values["world"], values["level"], **{**values["options"], "credit": True})

@@ -111,7 +111,6 @@ async def _source(
         spare,
         job.config.seed,
         rollouts,
-        {job.world.spec.id: job.world.spec},
     )
 
 

@@ -252,8 +252,7 @@ def _group_counts(steps: Sequence[StepRow]) -> Iterator[tuple[str, str]]:
 
     yield (
         "groups drawn",
-        f"{total('groups/drawn')}: {total('groups/tie')} tied and "
-        f"{total('groups/resolution')} spread by no more than the resolution; "
-        f"{total('groups/further')} were drawn in place of such groups for "
+        f"{total('groups/drawn')}: {total('groups/live')} had a signal; "
+        f"{total('groups/further')} were drawn in place of others for "
         f"{total('tokens/further')} tokens, and {total('groups/trained')} were trained on",
     )

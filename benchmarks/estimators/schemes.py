@@ -14,7 +14,13 @@ from benchmarks.estimators.exact import Batches
 from tokengym.agents.service.engine.losses import LOSSES
 from tokengym.agents.training.batches.credit import TurnTable, advantages, spreads
 from tokengym.agents.training.config import Algorithm
-from tokengym.rewards import by_turn, group_centred, group_standardised, returns_to_go
+from tokengym.rewards import (
+    by_turn,
+    group_centred,
+    group_standardised,
+    remax,
+    returns_to_go,
+)
 from tokengym.rewards.arrays import Floats
 
 Scheme = Callable[[Batches], Floats]
@@ -28,8 +34,16 @@ def table(of: Batches) -> TurnTable:
         of.of_members(name).reshape(count * prompts, size, -1)
         for name in ("rewards_KT", "tokens_KT")
     )
+    return TurnTable(rewards, tokens > 0, tokens, np.zeros_like(rewards))
+
+
+def beyond_greedy(of: Batches) -> Floats:
+    """Compare returns with that of each prompt's greedy rollout (ReMax)."""
     greedy_B = [each.rewards_KT[each.chance_K.argmax()].sum() for each in of.prompts]
-    return TurnTable(rewards, tokens > 0, tokens, np.zeros_like(rewards), np.tile(greedy_B, count))
+    returns_NBG = of.of_members("rewards_KT").sum(axis=3)
+    count, prompts, size = returns_NBG.shape
+    found = remax(returns_NBG.reshape(count * prompts, size), np.tile(greedy_B, count))
+    return found.reshape(*returns_NBG.shape, 1)
 
 
 def by_group(**settings: Any) -> Scheme:
@@ -112,7 +126,7 @@ def turn_index(of: Batches) -> Floats:
 BY_GROUP: Mapping[str, Scheme] = {
     "centred by group": by_group(),
     "leave one out": by_group(estimator="leave_one_out"),
-    "ReMax": by_group(estimator="remax"),
+    "ReMax": beyond_greedy,
     "standardised by group": by_group(estimator="group_standardised"),
 }
 BY_BATCH: Mapping[str, Scheme] = {

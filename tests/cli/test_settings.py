@@ -69,7 +69,7 @@ def test_a_configuration_is_read_as_it_was_written(kind: type[JobConfig]) -> Non
     config = preset_for(kind, "forecast", steps=7, **needed(kind))
     written = json.loads(json.dumps(config.to_dict()))
     assert read_config(written) == config
-    foreign = {"preferences": "a-run", "estimator": "remax", "beta": 0.2}
+    foreign = {"preferences": "a-run", "estimator": "leave_one_out", "beta": 0.2}
     for name in foreign.keys() - settings_of(kind).keys():
         with pytest.raises(OptionError, match=name):
             read_config({**written, name: foreign[name]})

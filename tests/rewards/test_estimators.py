@@ -24,10 +24,10 @@ every = pytest.mark.parametrize("name", ESTIMATORS)
 
 
 def batch(rewards: Array, counted: npt.NDArray[np.bool_] | None = None, spread: float = 0) -> Batch:
-    """A batch of these rewards; tokens and greedy rollouts differ from group to group."""
+    """A batch of these rewards; tokens differ from group to group."""
     tokens = np.arange(1.0, 1.0 + rewards.size).reshape(rewards.shape)
     counted = np.ones(rewards.shape, np.bool_) if counted is None else counted
-    return Batch(rewards, counted, tokens, np.arange(len(rewards)) / 4, spread)
+    return Batch(rewards, counted, tokens, spread)
 
 
 def of(name: str) -> Estimator:
@@ -38,10 +38,7 @@ def of(name: str) -> Estimator:
 @given(value=st.integers(-65536, 65536), groups=st.integers(1, 5), size=st.integers(1, 40))
 def test_tied_groups_get_exactly_zero(name: str, value: int, groups: int, size: int) -> None:
     found = of(name).advantages(batch(np.full((groups, size), value / GRID)))
-    greedy = np.arange(groups) / 4
-    tied = np.ones(groups, np.bool_) if of(name).ties_to_zero else greedy == value / GRID
-    assert not found[tied].any()
-    assert found[~tied].all()
+    assert not found.any()
 
 
 @every
@@ -51,11 +48,10 @@ def test_a_spread_of_at_most_the_minimum_counts_as_none(
 ) -> None:
     asked = batch(rewards, spread=spread)
     found = of(name).advantages(asked)
-    noise = group_spreads(asked, with_greedy=of(name).needs_greedy) <= spread
+    noise = group_spreads(asked) <= spread
     assert np.isfinite(found).all()
     assert not found[noise].any()
-    if not of(name).needs_greedy:
-        assert (informative_groups(rewards, minimum_spread=spread) == ~noise).all()
+    assert (informative_groups(rewards, minimum_spread=spread) == ~noise).all()
 
 
 @every
@@ -78,9 +74,7 @@ def test_scales_and_shifts_act_as_declared(
     name: str, rewards: Array, scale: float, shift: int
 ) -> None:
     plain = batch(rewards)
-    moved = plain._replace(values_NG=scale * rewards + shift, greedy_N=scale * plain.greedy_N)
-    if not of(name).shift_invariant:
-        moved = moved._replace(greedy_N=moved.greedy_N + shift)  # the baseline is shifted as well
+    moved = plain._replace(values_NG=scale * rewards + shift)
     expected = scale ** of(name).degree * of(name).advantages(plain)
     assert of(name).advantages(moved) == pytest.approx(expected, abs=1e-9)
 
@@ -103,9 +97,7 @@ def test_a_group_is_estimated_alone_as_declared(name: str, data: st.DataObject) 
     whole = batch(rewards)
     found = of(name).advantages(whole)
     for n in range(len(rewards)):
-        alone = batch(rewards[n : n + 1])._replace(
-            tokens_NG=whole.tokens_NG[n : n + 1], greedy_N=whole.greedy_N[n : n + 1]
-        )
+        alone = batch(rewards[n : n + 1])._replace(tokens_NG=whole.tokens_NG[n : n + 1])
         if of(name).own_group:
             assert of(name).advantages(alone)[0] == pytest.approx(found[n], abs=1e-9)
 

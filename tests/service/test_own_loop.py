@@ -217,7 +217,7 @@ def test_a_filter_that_leaves_nothing_changes_nothing(
     """Verl 5228 raised here; an optimizer step of zeros would still follow its momentum."""
     rows = run(service, config(service, tmp_path, 2), Algorithm(filter="drop", min_spread=2.0))
     assert [row["optim/skipped"] for row in rows] == [1.0, 1.0]
-    assert [row["groups/dropped_tie"] + row["groups/dropped_resolution"] for row in rows] == [4, 4]
+    assert [(row["groups/drawn"], row["groups/trained"]) for row in rows] == [(4, 0)] * 2
     assert "optim/grad_norm" not in rows[0]
 
 

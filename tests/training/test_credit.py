@@ -9,7 +9,7 @@ from tinker_cookbook.rl.types import TrajectoryGroup
 
 from tests.every import every
 from tests.training.rollouts import group_of, groups, rollout
-from tokengym.agents.training.batches.credit import TurnTable, advantages, spreads
+from tokengym.agents.training.batches.credit import advantages, spreads
 from tokengym.agents.training.batches.datums import turn_table
 from tokengym.agents.training.config import Algorithm
 from tokengym.agents.training.job import Job
@@ -19,7 +19,6 @@ from tokengym.rewards.advantages import (
     group_standardised,
     leave_one_out,
     reinforce_plus_plus,
-    remax,
 )
 
 ALL = [
@@ -29,10 +28,8 @@ ALL = [
         "group_standardised",
         "leave_one_out",
         "reinforce_plus_plus",
-        "remax",
     )
     for credit in ("episode", "turn", "exact")
-    if estimator != "remax" or credit == "episode"
 ]
 batches = st.lists(groups, min_size=1, max_size=4)
 
@@ -70,15 +67,13 @@ def test_estimators_are_those_of_the_library_on_whole_returns(
 ) -> None:
     table = turn_table(drawn)
     returns, counted = table.returns_NG(), table.counted_NG()
-    tokens, greedy = table.tokens_NGT.sum(axis=2), np.linspace(0.0, 1.0, len(drawn))
-    beside = TurnTable(*(getattr(table, name) for name in list(vars(table))[:-1]), greedy)
+    tokens = table.tokens_NGT.sum(axis=2)
     for choices, expected in (
         (Algorithm("group_standardised"), group_standardised(returns, counted)),
         (Algorithm("leave_one_out"), leave_one_out(returns, counted)),
         (Algorithm("reinforce_plus_plus"), reinforce_plus_plus(returns, tokens, counted)),
-        (Algorithm("remax"), remax(returns, greedy, counted)),
     ):
-        first = advantages(choices, beside)[:, :, 0]
+        first = advantages(choices, table)[:, :, 0]
         assert first == pytest.approx(np.where(counted, expected, 0.0))
 
 
@@ -125,13 +120,6 @@ def test_putting_a_bad_answer_off_earns_no_exact_credit() -> None:
     assert at_once > later
 
 
-def test_remax_learns_from_ties_unless_the_greedy_rollout_ties_too() -> None:
-    drawn = [group_of(1.0, 1.0), group_of(1.0, 1.0)]
-    table = turn_table(drawn, [0.0, 1.0])
-    assert spreads(Algorithm("remax"), table).tolist() == [1.0, 0.0]
-    assert advantages(Algorithm("remax"), table)[:, :, 0].tolist() == [[1.0, 1.0], [0.0, 0.0]]
-
-
 @pytest.mark.parametrize("choices", ALL, ids=lambda one: f"{one.estimator}-{one.credit}")
 def test_one_rollout_has_no_spread_however_many_its_neighbours_have(choices: Algorithm) -> None:
     """Nor do turns that only one rollout of a group took: padding is nothing to compare with."""
@@ -143,7 +131,7 @@ def test_one_rollout_has_no_spread_however_many_its_neighbours_have(choices: Alg
     one, several = group([3.0]), group([0.0], [1.0], [5.0])
     # Both earn 2 from the first turn on, and only one of them has a second.
     lonely = group([2.0], [1.0, 1.0])
-    table = turn_table([one, several, lonely], [3.0, 1.0, 2.0])
+    table = turn_table([one, several, lonely])
     assert spreads(choices, table).tolist() == [0.0, 5.0, 0.0]
     found = advantages(choices, table)
     assert not found[0].any()
@@ -179,4 +167,3 @@ def test_credit_by_turn_is_refused_where_the_end_alone_pays() -> None:
 def test_jobs_take_exact_credit_where_it_is_known(place: tuple[str, str], credit: str) -> None:
     assert preset(*place).credit == credit
     assert preset(*place, credit="episode").credit == "episode"
-    assert preset(*place, estimator="remax").credit == "episode"

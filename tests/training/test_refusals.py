@@ -72,7 +72,7 @@ def test_what_cannot_be_leaves_no_folder(
         "train forecast --precision half",
         "train forecast --lr-schedule steep",
         "train forecast --teacher unsaved",
-        "sft forecast --estimator remax",
+        "sft forecast --estimator leave_one_out",
         "dpo forecast --kl 1",
         "dpo disruption --self-play",
     ],
@@ -86,7 +86,7 @@ def test_a_command_takes_its_own_options_alone(typed: str) -> None:
 @pytest.mark.parametrize("kind", [SftConfig, DpoConfig])
 def test_python_has_no_settings_the_command_lacks(kind: type[JobConfig]) -> None:
     with pytest.raises(TypeError, match=f"{kind.__name__}.* unexpected .* 'estimator'"):
-        preset_for(kind, "forecast", estimator="remax")
+        preset_for(kind, "forecast", estimator="leave_one_out")
 
 
 def test_what_a_command_learns_from_must_be_named() -> None:

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.filterwarnings("ignore")
 TINY: dict[str, Any] = {"groups_per_batch": 2, "group_size": 2, "evaluation_tasks": 2, "steps": 2}
 FORECAST = preset("forecast", **TINY)
 KINDS: dict[str, JobConfig] = {
-    "rewards": replace(FORECAST, mode="async", estimator="remax"),
+    "rewards": replace(FORECAST, mode="async", estimator="leave_one_out"),
     "self-play": preset("disruption", **TINY, max_tokens=32, self_play=True),
     "preferences": preset_for(DpoConfig, "forecast", **TINY, preferences="rolled"),
 }

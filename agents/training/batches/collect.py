@@ -1,9 +1,8 @@
 """Batches from rollouts: groups sampled, judged, filtered, replaced, and given their advantages."""
 
 import asyncio
-from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import chain
 
 import numpy as np
@@ -27,21 +26,11 @@ from tokengym.agents.training.batches.datums import (
     tokens_of,
     turn_table,
 )
-from tokengym.agents.training.batches.filtering import (
-    GroupSignal,
-    counts,
-    further_groups,
-    judge,
-    tie_levels,
-)
 from tokengym.agents.training.batches.sampling import PolicySampler, SeededRollouts
 from tokengym.agents.training.config import Algorithm
-from tokengym.agents.training.earlier_runs import opponent_labels
 from tokengym.agents.training.loop import BatchLoss, StepBatch
 from tokengym.envs.core.errors import OptionError
-from tokengym.envs.core.spec import WorldSpec
-from tokengym.rewards.arrays import Floats
-from tokengym.rewards.estimators import ESTIMATORS
+from tokengym.rewards.arrays import Flags, Floats
 
 _SPARES_A_STEP = 1024
 """Distance between the further Tasks of one step and those of the next: a resumed step plays the
@@ -50,28 +39,17 @@ same ones again."""
 
 @dataclass(frozen=True)
 class _Rollouts:
-    """Rollouts of one Task with their records, of all roles or of one, and the greedy one."""
+    """Rollouts of one Task with their records, of all roles or of one."""
 
     builder: EnvGroupBuilder
     rolled: TrajectoryGroup
     records: Sequence[RolloutRecord] = ()
-    greedy: TrajectoryGroup | None = None
     role: str | None = None
 
     @property
-    def greedy_tokens(self) -> int:
-        """Tokens read and sampled by the greedy rollout."""
-        return tokens_of(self.greedy) if self.greedy else 0
-
-    @property
     def cost(self) -> int:
-        """Tokens read and sampled, those of the greedy rollout included."""
-        return tokens_of(self.rolled) + self.greedy_tokens
-
-    @property
-    def greedy_return(self) -> float:
-        """Return of the greedy rollout; 0 if there was none."""
-        return float(self.greedy.get_total_rewards()[0]) if self.greedy else 0.0
+        """Tokens read and sampled."""
+        return tokens_of(self.rolled)
 
     def by_role(self) -> "list[_Rollouts]":
         """Return the rollouts that are compared with each other: those of one role each."""
@@ -79,9 +57,8 @@ class _Rollouts:
         roles = builder.role if isinstance(builder, TaskGroupBuilder) else None
         if not isinstance(roles, tuple):
             return [replace(self, role=roles)]
-        alone = split_roles(self.greedy, roles) if self.greedy else {}
         return [
-            replace(self, role=role, rolled=group, greedy=alone.get(role))
+            replace(self, role=role, rolled=group)
             for role, group in split_roles(self.rolled, roles).items()
         ]
 
@@ -97,8 +74,6 @@ class RolloutCollector:
         spare: groups one at a time, for `filter="resample"`.
         seed: of the replies.
         kept: keeps the rollouts; `None` to keep none.
-        specs: of the worlds by id; where in a world's range of returns groups tie is counted for
-            these alone.
 
     Raises:
         OptionError: if groups are to be replaced and there are no others.
@@ -110,7 +85,6 @@ class RolloutCollector:
     spare: RLDataset | None = None
     seed: int = 0
     kept: TrainRollouts | None = None
-    specs: Mapping[str, WorldSpec] = field(default_factory=dict)
     on_policy = True
 
     def __post_init__(self) -> None:
@@ -146,33 +120,30 @@ class RolloutCollector:
         groups = [part for group in own for part in group.by_role()]
         first = len(groups)
         groups += [part for group in further for part in group.by_role()]
-        verdicts = self._judge(groups)
-        sent = [
-            n
-            for n, verdict in enumerate(verdicts)
-            if self.algorithm.filter == "keep" or verdict is GroupSignal.LIVE
-        ]
+        live_N = self._live(groups)
+        sent_N = live_N | (self.algorithm.filter == "keep")
         metrics = compute_trajectory_metrics(
             [group.rolled for group in own], [group.builder.logging_tags() for group in own]
         )
-        metrics |= self._count(groups, verdicts, sent)
         metrics |= {
+            "groups/drawn": float(len(groups)),
+            "groups/live": float(live_N.sum()),
+            "groups/trained": float(sent_N.sum()),
             "groups/further": float(len(groups) - first),
-            "groups/further_live": float(verdicts[first:].count(GroupSignal.LIVE)),
-            "groups/missing": float(max(0, first - verdicts.count(GroupSignal.LIVE))),
+            "groups/further_live": float(live_N[first:].sum()),
+            "groups/missing": float(max(0, first - live_N.sum())),
             "groups/budget_ended": float(budget_ended),
             "tokens/further": float(sum(group.cost for group in further)),
-            "tokens/greedy": float(sum(group.greedy_tokens for group in (*own, *further))),
         }
         data: list[tinker.Datum] = []
         sizes_of_roles: list[Floats] = []
         advantage_of: dict[int, float] = {}
         for role in dict.fromkeys(group.role for group in groups):
             here = [n for n, group in enumerate(groups) if group.role == role]
-            live = sum(verdicts[n] is GroupSignal.LIVE for n in here)
+            live = int(live_N[here].sum())
             size = sum(n < first for n in here)
             scale = size / live if live and self.algorithm.denominator == "live" else 1.0
-            chosen = [groups[n] for n in sent if groups[n].role == role]
+            chosen = [groups[n] for n in here if sent_N[n]]
             advantages_NGT = advantages(self.algorithm, _table(chosen)) * scale
             sizes_of_roles.append(np.abs(advantages_NGT).ravel())
             advantage_of |= _mean_advantages(chosen, advantages_NGT)
@@ -182,14 +153,10 @@ class RolloutCollector:
         if sizes.size:
             metrics["advantage/mean_absolute"] = float(sizes.mean())
             metrics["advantage/largest"] = float(sizes.max())
-        self._keep(step, (*own, *further), advantage_of)
-        return StepBatch(data, metrics)
-
-    def _keep(
-        self, step: int, groups: Sequence[_Rollouts], advantage_of: Mapping[int, float]
-    ) -> None:
         if self.kept is not None:
-            self.kept.write(step, _kept_records(self.kept, step, groups, advantage_of))
+            kept = _kept_records(self.kept, step, (*own, *further), advantage_of)
+            self.kept.write(step, kept)
+        return StepBatch(data, metrics)
 
     async def _replace(
         self, step: int, own: Sequence[_Rollouts], sampler: tinker.SamplingClient
@@ -222,7 +189,7 @@ class RolloutCollector:
         return further, False
 
     def _live_tasks(self, groups: Sequence[_Rollouts]) -> int:
-        return sum(GroupSignal.LIVE in self._judge(group.by_role()) for group in groups)
+        return sum(bool(self._live(group.by_role()).any()) for group in groups)
 
     async def _roll(
         self,
@@ -230,33 +197,18 @@ class RolloutCollector:
         client: tinker.SamplingClient,
         key: tuple[str | int, ...],
     ) -> list[_Rollouts]:
-        sampling, greedy = (
-            PolicySampler(TinkerTokenCompleter(client, self.config.max_tokens, temperature))
-            for temperature in (self.config.temperature, 0.0)
-        )
+        completer = TinkerTokenCompleter(client, self.config.max_tokens, self.config.temperature)
+        sampler = PolicySampler(completer)
 
         async def roll(builder: EnvGroupBuilder, number: int) -> _Rollouts:
             records: list[RolloutRecord] = []
             recorded = builder
             if self.kept is not None and isinstance(builder, TaskGroupBuilder):
-                # Worlds of a mixture have opponents of their own.
-                opponents = opponent_labels(builder.opponents)
-                origin = replace(self.kept.origin, opponents=opponents)
-                recorded = replace(builder, origin=origin, record=records.extend)
-            plays = [self._play(recorded, sampling, (*key, number))]
-            if with_greedy and isinstance(builder, TaskGroupBuilder):
-                plays.append(self._play(replace(builder, group_size=1), greedy, key))
-            rolled, *alone = await asyncio.gather(*plays)
+                recorded = replace(builder, origin=self.kept.origin, record=records.extend)
+            rolled = await self._play(recorded, sampler, (*key, number))
             self._require_credit(rolled)
-            return _Rollouts(builder, rolled, records, alone[0] if alone else None)
+            return _Rollouts(builder, rolled, records)
 
-        with_greedy = ESTIMATORS[self.algorithm.estimator].needs_greedy
-        for builder in builders if with_greedy else ():
-            if not isinstance(builder, TaskGroupBuilder):
-                raise OptionError(
-                    f"estimator={self.algorithm.estimator!r} plays a Task once more, greedily, and "
-                    f"needs groups of one Task, got {type(builder).__name__}"
-                )
         return list(await asyncio.gather(*map(roll, builders, range(len(builders)))))
 
     async def _play(
@@ -286,33 +238,28 @@ class RolloutCollector:
                 "as energy or forecast with credit=True"
             )
 
-    def _judge(self, groups: Sequence[_Rollouts]) -> list[GroupSignal]:
-        return judge(spreads(self.algorithm, _table(groups)), self.algorithm.min_spread)
+    def _live(self, groups: Sequence[_Rollouts]) -> Flags:
+        """Return which groups have a signal, shape (N,)."""
+        return np.asarray(spreads(self.algorithm, _table(groups)) > self.algorithm.min_spread)
 
-    def _count(
-        self, groups: Sequence[_Rollouts], verdicts: Sequence[GroupSignal], sent: Sequence[int]
-    ) -> dict[str, float]:
-        """Count the groups by verdict, and those that are left out by the reason."""
-        numbers = {"drawn": float(len(groups)), "trained": float(len(sent))} | counts(verdicts)
-        sent_places = set(sent)
-        dropped = counts([verdict for n, verdict in enumerate(verdicts) if n not in sent_places])
-        numbers |= {
-            f"dropped_{reason}": dropped[reason]
-            for reason in (GroupSignal.TIE, GroupSignal.RESOLUTION)
-        }
-        levels = Counter[str]()
-        for group, verdict in zip(groups, verdicts, strict=True):
-            builder = group.builder
-            world = builder.task.world if isinstance(builder, TaskGroupBuilder) else ""
-            if (world_spec := self.specs.get(world)) is not None:
-                range_ = world_spec.return_range[group.role or world_spec.roles[0]]
-                mean = float(np.mean(group.rolled.get_total_rewards()))
-                levels.update(tie_levels(verdict, mean, range_))
-        return {f"groups/{name}": float(value) for name, value in (numbers | levels).items()}
+
+def further_groups(missing: int, budget: int, spent: int, most_expensive: int) -> int:
+    """Return how many groups to roll out next in place of dead ones.
+
+    As long as no group costs more than `most_expensive`, what is spent never exceeds the budget.
+
+    Args:
+        missing: live groups the batch lacks.
+        budget: most tokens that may be spent on further groups.
+        spent: tokens spent on them so far.
+        most_expensive: tokens of the most expensive group so far.
+    """
+    left = max(0, budget - spent)
+    return min(missing, left // most_expensive) if most_expensive > 0 else missing
 
 
 def _table(groups: Sequence[_Rollouts]) -> TurnTable:
-    return turn_table([group.rolled for group in groups], [group.greedy_return for group in groups])
+    return turn_table([group.rolled for group in groups])
 
 
 def _data(groups: Sequence[_Rollouts], advantages_NGT: Floats) -> list[tinker.Datum]:

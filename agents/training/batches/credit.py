@@ -19,14 +19,12 @@ class TurnTable:
         taken_NGT: which turns were taken.
         tokens_NGT: tokens sampled in each turn.
         credits_NGT: exact credit of each turn, 0 where none was reported.
-        greedy_N: return of the greedy rollout of each group's Task; all 0 if there was none.
     """
 
     rewards_NGT: Floats
     taken_NGT: Flags
     tokens_NGT: Floats
     credits_NGT: Floats
-    greedy_N: Floats
 
     def returns_NG(self) -> Floats:
         """Return of each rollout, shape (N, G)."""
@@ -45,8 +43,7 @@ def spreads(algorithm: Algorithm, table: TurnTable) -> Floats:
     or two at a turn, have nothing to be compared with: their spread is 0.
     """
     batch, turns = _batch(algorithm, table)
-    spread_R = group_spreads(batch, with_greedy=ESTIMATORS[algorithm.estimator].needs_greedy)
-    return np.asarray(spread_R.reshape(-1, turns).max(axis=1, initial=0.0))
+    return np.asarray(group_spreads(batch).reshape(-1, turns).max(axis=1, initial=0.0))
 
 
 def advantages(algorithm: Algorithm, table: TurnTable) -> Floats:
@@ -57,7 +54,7 @@ def advantages(algorithm: Algorithm, table: TurnTable) -> Floats:
     """
     batch, turns = _batch(algorithm, table)
     found_RG = ESTIMATORS[algorithm.estimator].advantages(batch)
-    groups, size = len(table.greedy_N), found_RG.shape[1]  # there may be no group
+    groups, size = len(table.taken_NGT), found_RG.shape[1]  # there may be no group
     found_NGT = found_RG.reshape(groups, turns, size).transpose(0, 2, 1)
     return np.where(table.taken_NGT, found_NGT, 0.0)
 
@@ -68,9 +65,8 @@ def _batch(algorithm: Algorithm, table: TurnTable) -> tuple[Batch, int]:
     turns, tokens_NGT = values_NGT.shape[2], table.tokens_NGT
     if algorithm.credit == "episode":
         tokens_NGT = tokens_NGT.sum(axis=2, keepdims=True)
-    greedy_R = np.repeat(table.greedy_N, turns)
     rows = (turn_rows(values_NGT), turn_rows(counted_NGT), turn_rows(tokens_NGT))
-    return Batch(*rows, greedy_R, algorithm.min_spread), turns
+    return Batch(*rows, algorithm.min_spread), turns
 
 
 def _compared(algorithm: Algorithm, table: TurnTable) -> tuple[Floats, Flags]:

@@ -16,9 +16,7 @@ CREDIT = "credit"
 """Name of the metric in which a world reports a turn's exact credit."""
 
 
-def turn_table(
-    groups: Sequence[TrajectoryGroup], greedy: Sequence[float] | None = None
-) -> TurnTable:
+def turn_table(groups: Sequence[TrajectoryGroup]) -> TurnTable:
     """Return the turns of groups as arrays.
 
     What a group pays beyond its turns (`final_rewards_G`) is earned at the last turn.
@@ -45,7 +43,7 @@ def turn_table(
             tokens[n, g, :length] = [len(step.ac.tokens) for step in steps]
             credits[n, g, :length] = [float(step.metrics.get(CREDIT, 0.0)) for step in steps]
             taken[n, g, :length] = True
-    return TurnTable(rewards, taken, tokens, credits, np.asarray(greedy or np.zeros(shape[0])))
+    return TurnTable(rewards, taken, tokens, credits)
 
 
 def tokens_of(group: TrajectoryGroup) -> int:
