@@ -38,9 +38,6 @@ Columns = Annotated[
     str | None,
     typer.Option(help="of forecast's --data: FIELD=HEADING,…; dates=day-first or month-first"),
 ]
-AsDescribed = Annotated[
-    bool, typer.Option("--as-described", help="of disruption: the debate as first described")
-]
 Workers = Annotated[int, typer.Option(min=1, help="processes that share the work")]
 Yes = Annotated[bool, typer.Option("--yes", help="do not ask before using a key")]
 

@@ -11,7 +11,7 @@ from typing import Annotated, Any, NamedTuple, Self
 import typer
 from pydantic import TypeAdapter, ValidationError
 
-from tokengym.agents.cli.options import AsDescribed, Columns, Data, Yes, add_data, new_folder
+from tokengym.agents.cli.options import Columns, Data, Yes, add_data, new_folder
 from tokengym.agents.cli.shown import show
 from tokengym.agents.cli.train import train_run, world_of
 from tokengym.agents.settings import Setting
@@ -107,7 +107,6 @@ def sweep(
     level: Annotated[str | None, typer.Option(help="level of the world")] = None,
     data: Data = None,
     columns: Columns = None,
-    as_described: AsDescribed = False,
     runs: Annotated[
         Path | None,
         typer.Option(help="folder of the runs and the table (runs/sweep-WORLD)", parser=new_folder),
@@ -131,7 +130,6 @@ def sweep(
     planned: dict[str, list[tuple[RunFolder, JobConfig]]] = {}
     for label, name, chosen in _combinations(said):
         add_data(chosen, data, columns)
-        chosen["as_described"] = as_described
         asked = preset_for(TrainConfig, *world_of(world, chosen.pop("level", None)), **chosen)
         run = RunFolder(folder / name)
         planned.setdefault(label or world, []).append(_known_or_new(run, asked, earlier))

@@ -16,7 +16,6 @@ from typer.core import TyperCommand, TyperOption
 
 from tokengym.agents.cli.failures import describe, report_if_killed
 from tokengym.agents.cli.options import (
-    AsDescribed,
     Columns,
     Data,
     Level,
@@ -73,7 +72,6 @@ def training_command(name: Command) -> Callable[..., None]:
         level: Level = None,
         data: Data = None,
         columns: Columns = None,
-        as_described: AsDescribed = False,
         run: Annotated[
             Path | None, typer.Option(help="the run folder to create", parser=new_folder)
         ] = None,
@@ -92,9 +90,7 @@ def training_command(name: Command) -> Callable[..., None]:
     ) -> None:
         require_extra("tinker", "training")
         add_data(said, data, columns)
-        config = preset_for(
-            CONFIGS[name], *world_of(world, level), **said, as_described=as_described
-        )
+        config = preset_for(CONFIGS[name], *world_of(world, level), **said)
         new = RunFolder(run if run is not None else _new_folder(config))
         if new.exists:
             raise OptionError(
@@ -152,7 +148,7 @@ class WorldHelp(TyperCommand):
             return
         kind = next(kind for command, kind in CONFIGS.items() if command == self.name)
         world = world_of(typed["world"], typed.get("level"))
-        named = {name: typed.get(name) for name in ("model", "self_play", "as_described")}
+        named = {name: typed.get(name) for name in ("model", "self_play")}
         values = preset_values(kind, *world, **{k: v for k, v in named.items() if v})
         settings = settings_of(kind)
         for option in self.params:

@@ -13,7 +13,6 @@ from tokengym.agents.settings import Setting
 from tokengym.agents.toy_model import MODEL_DIR, TOY_MODEL
 from tokengym.agents.training.config import JobConfig, TrainConfig
 from tokengym.envs.core.errors import OptionError
-from tokengym.envs.core.spec import WorldSpec
 from tokengym.envs.registry import make_world, spec
 from tokengym.envs.train_split import training_options
 
@@ -46,12 +45,7 @@ def preset_for(kind: type[C], world: str, level: str | None = None, **changes: A
 
 
 def preset_values(
-    kind: type[JobConfig],
-    world: str,
-    level: str | None = None,
-    *,
-    as_described: bool = False,
-    **changes: Any,
+    kind: type[JobConfig], world: str, level: str | None = None, **changes: Any
 ) -> dict[str, Any]:
     """Return the settings of a job that are not the defaults of its command.
 
@@ -60,54 +54,29 @@ def preset_values(
         world: id or short name.
         level: of the world; if `None` the one that the toy model learns first, or the world's first
             for other models, roles, opponents and data of one's own.
-        as_described: begin with the options by which the world is as it was first described, and
-            with supervised steps before the rewards.
         changes: settings by name, which override the world's; `None` stands for none.
 
     Raises:
         UnknownWorldError: if there is no such world.
-        OptionError: if it was not described.
     """
     named = {name: value for name, value in changes.items() if value is not None}
-    values = _values(kind, spec(world), level, named, as_described=as_described)
-    return (_exact_credit(values, named) if kind is TrainConfig else {}) | values
-
-
-def _values(
-    kind: type[JobConfig],
-    world: WorldSpec,
-    level: str | None,
-    named: Mapping[str, Any],
-    *,
-    as_described: bool,
-) -> dict[str, Any]:
-    """Return the settings of a job in one world, with those that are named in place of its own."""
-    toy = is_toy(named.get("model", TOY_MODEL))
-    sizes, options = dict(_TABLES["pretrained"]), dict[str, Any]()
-    easiest = world.levels[0]
-    if toy:
-        sizes = dict(_TABLES["toy"].get(world.id, {}))
-        options |= {"prompt": "terse"} if sizes else {}
+    declared = spec(world)
+    sizes, options, easiest = dict(_TABLES["pretrained"]), dict[str, Any](), declared.levels[0]
+    if is_toy(named.get("model", TOY_MODEL)):
+        sizes = dict(_TABLES["toy"].get(declared.id, {}))
+        options = {"prompt": "terse"} if sizes else {}
         taught = sizes.pop("level", easiest)
-        own = as_described or "data" in named.get("options", {}) or _OF_ROLES & named.keys()
+        own = "data" in named.get("options", {}) or _OF_ROLES & named.keys()
         easiest = easiest if own else taught
     level = level or easiest
     habits, prompt = _habits(kind, named)
-    sizes, options = sizes | habits, options | prompt
+    sizes |= habits
     if named.get("self_play"):
         sizes |= _TABLES["self_play"]
-    sizes |= _TABLES["levels"].get(world.id, {}).get(level, {})
-    if as_described:
-        if world.id not in _TABLES["described"]:
-            worlds = ", ".join(_TABLES["described"])
-            raise OptionError(f"--as-described is for {worlds}, got {world.id}")
-        options |= _TABLES["described"][world.id]
-    if as_described and kind is TrainConfig:
-        sizes |= _TABLES["described_train"] | (_TABLES["described_toy"] if toy else {})
-    if named.get("warm_start") == 0:
-        sizes = _without_warm_start(sizes)
-    options = training_options(world, {**options, **named.get("options", {})})
-    return {"world": world.id, "level": level, **sizes, **named, "options": options}
+    sizes |= _TABLES["levels"].get(declared.id, {}).get(level, {})
+    options = training_options(declared, {**options, **prompt, **named.get("options", {})})
+    values = {"world": declared.id, "level": level, **sizes, **named, "options": options}
+    return (_exact_credit(values, named) if kind is TrainConfig else {}) | values
 
 
 def _exact_credit(values: Mapping[str, Any], named: Mapping[str, Any]) -> dict[str, Any]:
@@ -133,11 +102,7 @@ def _habits(
     row = {name: value for name, value in next(known, {}).items() if name != "names"}
     taught = row.pop("train", {})
     learning = taught if kind is TrainConfig else {}
-    if named.get("start"):
-        learning = _without_warm_start(learning)
+    if named.get("start") or named.get("warm_start") == 0:
+        learning = {key: each for key, each in learning.items() if not key.startswith("warm_start")}
     prompt = {"prompt": row.pop("prompt")} if "prompt" in row else {}
     return row | learning, prompt
-
-
-def _without_warm_start(sizes: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in sizes.items() if not name.startswith("warm_start")}

@@ -96,8 +96,8 @@ def train(command: str) -> Rule:
         # Others learn from the whole replies of a run with a name; equal ones each time.
         cut = WHOLE if {"--role", "--self-play", "--run"} & {*arguments} else CUT
         cut = WORKED if "worked" in arguments else cut
-        cut = BOTH if "--as-described" in arguments else cut
-        warm = ["--warm-start", "1"] if {"--warm-start", "--as-described"} & {*arguments} else []
+        cut = BOTH if "target=both" in arguments else cut
+        warm = ["--warm-start", "1"] if "--warm-start" in arguments else []
         seed = [] if "--seed" in arguments else ["--seed", "0"]
         words = [command, *arguments, *SMALL, *cut, *warm, *seed, *run]
         folder = reader.folder / words[words.index("--run") + 1]

@@ -117,31 +117,14 @@ def test_roles_that_make_no_sense_are_refused(changes: dict[str, Any], message: 
         job(**changes)
 
 
-def test_the_described_debate_is_an_overridable_preset() -> None:
-    described = {"target": "both", "reward": "original", "label": "expected", "prompt": "terse"}
-    config = preset("disruption", as_described=True)
-    assert config.options == described
-    assert config.warm_start > 0
-    plain = preset("disruption", "L2", options=described)
-    taught: dict[str, Any] = {"warm_start": 14, "warm_start_updates": 16, "warm_start_rate": 0.003}
-    assert config == replace(plain, learning_rate=0.001, **taught)
-    assert preset("disruption", as_described=True, model="smollm2").learning_rate == 3e-4
-    changed = preset(
-        "disruption", as_described=True, options={"reward": "proper"}, warm_start=3, steps=7
-    )
-    assert changed.options == {**described, "reward": "proper"}
-    assert (changed.warm_start, changed.steps) == (3, 7)
-    assert preset_for(SftConfig, "disruption", as_described=True).options == described
-    with pytest.raises(OptionError, match=r"--as-described is for .*Disruption-v2, got .*Energy"):
-        preset("energy", as_described=True)
-
-
 @pytest.mark.nightly
 def test_the_debate_as_described_learns_its_form_from_demonstrations(
     tmp_path: Path, served: dict[str, Any]
 ) -> None:
     sizes: dict[str, Any] = {"warm_start": 2, "steps": 1, "groups_per_batch": 2, "group_size": 4}
-    config = preset("disruption", as_described=True, evaluation_tasks=4, **sizes, **served)
+    first: dict[str, Any] = {"options": {"target": "both", "reward": "original"}}
+    rates: dict[str, Any] = {"warm_start_updates": 16, "warm_start_rate": 3e-3}
+    config = preset("disruption", "L2", evaluation_tasks=4, **first, **rates, **sizes, **served)
     run_job(config, tmp_path)
     (found,) = read_trained(RunFolder(tmp_path)).values()
     assert {end["well_formed"] for end in found.before.table.ends} == {0.0}
