@@ -7,15 +7,11 @@ played the same Tasks.
 """
 
 import re
-import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
-from inspect import getfile
-from pathlib import Path
 from statistics import fmean
 from time import process_time
-from typing import Any, NamedTuple, Self
+from typing import NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -46,7 +42,6 @@ TASKS = 400
 _SOLVED = 1e-3
 """Share of the top rung's mean gain by which a solved Task may miss what the top rung gains."""
 _TIMED = 20
-_TRACED = 3
 _PATIENCE = 0.03
 """Most processor time, in seconds a Task, of a rung that an evaluation plays beside."""
 
@@ -62,8 +57,6 @@ class MeasuredRung(NamedTuple):
         kind: see `tokengym.envs.core.ladder.Kind`.
         name: what the field calls it.
         source: author and year; empty where it is folklore.
-        lines: lines of the world's package that run while it replies, or of its own file; 0 of a
-            policy that only reads what was computed as the Task was drawn.
         seconds: processor time a Task.
         share: what it gains over `zero` as a share of what the top rung gains.
         solved: share of the Tasks on which it gains as much as the top rung.
@@ -76,7 +69,6 @@ class MeasuredRung(NamedTuple):
     kind: str
     name: str
     source: str
-    lines: int
     seconds: float
     share: Estimate
     solved: float
@@ -92,14 +84,12 @@ class PlayedRung(NamedTuple):
         rung: which.
         values_T: in the unit of the ladder.
         broken_T: whether it broke a rule of the world's; empty if that has none.
-        lines: see `MeasuredRung`, like the next.
         seconds: processor time a Task.
     """
 
     rung: Rung
     values_T: Values
     broken_T: Values
-    lines: int
     seconds: float
 
 
@@ -159,8 +149,8 @@ class LevelLadder:
 
         def played(rung: Rung) -> PlayedRung:
             earned = scale.returns[rung.policy]
-            effort = _effort(world, tasks, rung.policy, {**opponents})
-            return PlayedRung(rung, earned.values_T, earned.broken_T, *effort)
+            seconds = _seconds(world, tasks[:_TIMED], rung.policy, opponents)
+            return PlayedRung(rung, earned.values_T, earned.broken_T, seconds)
 
         *lower, top = map(played, ladder.rungs)
         lowest = played(Rung(blind, "blind", blind_label(world, blind)))
@@ -176,7 +166,6 @@ class LevelLadder:
             rungs.append(
                 MeasuredRung(
                     *one.rung,
-                    one.lines,
                     one.seconds,
                     skill_of(ends, mine),
                     float((mine >= np.array(top.values_T) - _SOLVED * gain).mean()),
@@ -209,57 +198,33 @@ def _lead(better: Values, worse: Values) -> Estimate:
     return mean_estimate((np.array(better) - np.array(worse)).tolist())
 
 
-def _effort(
-    world: World, tasks: Sequence[Task], policy: str, opponents: dict[str, Policy]
-) -> tuple[int, float]:
-    """Return the lines that run while a baseline replies, and its processor time a Task."""
-    plays = baselines(world.spec).get(policy)
+def _seconds(
+    world: World, tasks: Sequence[Task], policy: str, opponents: Mapping[str, Policy]
+) -> float:
+    """Return the processor time that a baseline takes a Task; 0 of what is no baseline."""
+    plays, spent = baselines(world.spec).get(policy), 0.0
     if plays is None:
-        return 0, 0.0
-    package, lines, seconds = str(Path(getfile(type(world))).parent), set[tuple[str, int]](), 0.0
-
-    def trace(frame: Any, event: str, _argument: object) -> Callable[..., Any] | None:
-        if not frame.f_code.co_filename.startswith(package):
-            return None
-        if event == "line":
-            lines.add((frame.f_code.co_filename, frame.f_lineno))
-        return trace
-
-    def traced(made: World, turn: Turn, rng: np.random.Generator) -> str:
-        before = sys.gettrace()
-        sys.settrace(trace)
-        try:
-            return plays(made, turn, rng)
-        finally:
-            sys.settrace(before)
+        return spent
 
     def timed(made: World, turn: Turn, rng: np.random.Generator) -> str:
-        nonlocal seconds
+        nonlocal spent
         started = process_time()
         reply = plays(made, turn, rng)
-        seconds += process_time() - started
+        spent += process_time() - started
         return reply
 
-    some = tasks[:_TIMED]
-    for player, few in ((traced, some[:_TRACED]), (timed, some)):
-        for task in few:
-            play(world, task, {**opponents, world.spec.roles[0]: player}, seed=(0, 0))
-    return len(lines), seconds / len(some)
+    for task in tasks:
+        play(world, task, {**opponents, world.spec.roles[0]: timed}, seed=(0, 0))
+    return spent / len(tasks)
 
 
 def shipped_ladder(world: World, role: str) -> LevelLadder | None:
     """Return the ladder of a level that we ship, whatever its label; `None` of others and data."""
-    row = _shipped().get((world.spec.id, world.level, role)) if world.draws_as_usual else None
-    return None if row is None else read_plain(LevelLadder, row)
-
-
-@cache
-def _shipped() -> Mapping[tuple[str, str, str], Mapping[str, Any]]:
-    return {
-        (row["world"], row["level"], row["role"]): row["ladder"]
-        for row in shipped_rows()
-        if "ladder" in row
-    }
+    key = world.spec.id, world.level, role
+    rows = shipped_rows() if world.draws_as_usual else ()
+    known = (row for row in rows if (row["world"], row["level"], row["role"]) == key)
+    ladders = (row["ladder"] for row in known if "ladder" in row)
+    return next((read_plain(LevelLadder, row) for row in ladders), None)
 
 
 def rung_names(world: World, role: str, patience: float = _PATIENCE) -> list[str]:

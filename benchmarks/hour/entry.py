@@ -1,6 +1,5 @@
 """Entries of the hour test: played in a process of their own, and placed among a level's rungs."""
 
-import ast
 import json
 import re
 import subprocess
@@ -105,14 +104,11 @@ def _played_rung(
         values.append(value_of(world, episode))
         broken.append(float(broke_a_rule(world, episode)))
         seconds.append(entry.seconds)
-    code = ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-    lines = {node.lineno for node in code if isinstance(node, ast.stmt)}
     rung = Rung("", "planner", method, f"hour test, {date}")
     return PlayedRung(
         rung,
         tuple(values),
         tuple(broken) if world.spec.violation else (),
-        len(lines),
         fmean(seconds),
     )
 

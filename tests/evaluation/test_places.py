@@ -94,10 +94,10 @@ def test_rungs_from_outside_stand_where_they_earn() -> None:
     best = [ladder.value(one.returns[role], one.metrics, role) for one in played]
     less = tuple(value - 0.01 * (1 + n % 2) for n, value in enumerate(best))
     broken = (1.0, *[0.0] * 11)
-    mine = PlayedRung(Rung("", "planner", "an entry"), less, broken, 5, 0.1)
+    mine = PlayedRung(Rung("", "planner", "an entry"), less, broken, 0.1)
     found = LevelLadder.measure(world, tasks, outside=[mine])
     *_, below, last = found.rungs
-    assert (below.name, below.policy, below.lines, below.broken) == ("an entry", "", 5, 1 / 12)
+    assert (below.name, below.policy, below.broken) == ("an entry", "", 1 / 12)
     assert (last.name, last.broken) == ("dynamic program", 0.0)
     *_, row, _ = rung_rows(found)
     assert row[RUNGS_HEADER.index("breaks")] == "8.33%"
