@@ -8,7 +8,6 @@ from typing import Any
 from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
 from openenv.core.env_server import Action, Environment, Observation, State, create_app
-from openenv.core.env_server.mcp_types import CallToolObservation
 from openenv.core.env_server.types import EnvironmentMetadata
 from pydantic import Field
 from pydantic_core import PydanticSerializationError
@@ -18,7 +17,6 @@ from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from tokengym import __version__
-from tokengym.agents.adapters.openenv_tools import ToolAction, listed, mcp_server
 from tokengym.envs.core.errors import EpisodeStateError, OptionError, TokengymError
 from tokengym.envs.core.seeding import SPLITS, generator
 from tokengym.envs.rollouts import Playable, Rollout, Rollouts
@@ -43,11 +41,8 @@ class TurnObservation(Observation):
     stop_reason: str | None = Field(default=None, description="why the episode ended")
 
 
-class WorldEnvironment(Environment[ReplyAction | ToolAction, Observation, State]):
+class WorldEnvironment(Environment[ReplyAction, TurnObservation, State]):
     """One client's episodes, and the Tasks that there are (OpenEnv's `TaskProvider`).
-
-    Attributes:
-        mcp_server: answers MCP's requests, where the world has tools; `None` elsewhere.
 
     Args:
         rollouts: the world, or its name: `energy:small`; see `Rollouts.of`. All clients share it;
@@ -64,8 +59,6 @@ class WorldEnvironment(Environment[ReplyAction | ToolAction, Observation, State]
         self._split = split
         self._rollout: Rollout | None = None
         self._episode_id: str | None = None
-        name, tools = self._world.spec.short_name, self._world.tools
-        self.mcp_server = mcp_server(name, tools, self._say) if tools else None
 
     def list_splits(self) -> list[str]:
         """The splits, which share no problem."""
@@ -117,34 +110,16 @@ class WorldEnvironment(Environment[ReplyAction | ToolAction, Observation, State]
         return self._observe(self._rollout)
 
     def step(
-        self, action: ReplyAction | ToolAction, timeout_s: float | None = None, **ignored: Any
-    ) -> Observation:
-        """Play a reply, in text or by a call; or list the tools, which needs no `reset`.
+        self, action: ReplyAction, timeout_s: float | None = None, **ignored: Any
+    ) -> TurnObservation:
+        """Play a reply.
 
         Raises:
-            EpisodeStateError: before `reset` or after the end.
+            EpisodeStateError: if no episode is under way.
         """
-        finish = action.metadata.get("finish_reason")
-        if not isinstance(action, ToolAction):
-            return self._say(action.text, finish)
-        if action.type == "list_tools":
-            return listed(self._world.tools)
-        seen = self._say(action.said, finish)
-        if action.type is None:
-            return seen
-        also = {"task_id": seen.task_id, "role": seen.role, "stop_reason": seen.stop_reason}
-        return CallToolObservation(
-            tool_name=action.tool_name,
-            result=seen.text,
-            done=seen.done,
-            reward=seen.reward,
-            metadata={**seen.metadata, **also},
-        )
-
-    def _say(self, text: str, finish_reason: str | None = None) -> TurnObservation:
         if self._rollout is None:
             raise EpisodeStateError("no episode is under way; reset over the same connection")
-        self._rollout.say(text, finish_reason)
+        self._rollout.say(action.text, action.metadata.get("finish_reason"))
         return self._observe(self._rollout)
 
     @property
@@ -247,7 +222,7 @@ def build_app(
     made = Rollouts.of(rollouts)
     app: FastAPI = create_app(
         lambda: WorldEnvironment(made, split),
-        ToolAction if made.world.tools else ReplyAction,
+        ReplyAction,
         TurnObservation,
         env_name=made.world.spec.short_name,
         max_concurrent_envs=sessions,

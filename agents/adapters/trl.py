@@ -4,7 +4,6 @@ The first keeps tokens as sampled: what the trainer trains on is what the model 
 second goes through the model's tool calls.
 """
 
-import inspect
 import warnings
 from collections.abc import Callable, Sequence
 from functools import lru_cache, partial
@@ -17,13 +16,10 @@ from trl.models.utils import unwrap_model_for_generation
 
 from tokengym.agents.adapters.token_rollout import TokenRollout
 from tokengym.envs.core.errors import OptionError
-from tokengym.envs.core.tools import Tool, native_line
 from tokengym.envs.rollouts import Playable, Rollout, Rollouts
 from tokengym.envs.train_split import standardising_notice
 
 RETURN = "tokengym_return"
-
-_PYTHON = {"integer": int, "number": float, "string": str, "boolean": bool}
 
 
 def task_rows(rollouts: Playable, split: str, count: int) -> Dataset:
@@ -136,19 +132,13 @@ class WorldRollouts:
         return replies
 
 
-def environment_factory(rollouts: Playable) -> Callable[[], "ToolEnvironment"]:
-    """Return what makes one environment per rollout; rows need `split` and `index`.
-
-    Its tools are the world's; of a world without any, one, `reply`.
-    """
-    made = Rollouts.of(rollouts)
-    methods = {tool.name: _method_of(tool) for tool in made.world.tools}
-    kind = type("WorldTools", (ToolEnvironment,), methods) if methods else WorldTools
-    return partial(kind, made)
+def environment_factory(rollouts: Playable) -> Callable[[], "WorldTools"]:
+    """Return what makes one environment per rollout; rows need `split` and `index`."""
+    return partial(WorldTools, Rollouts.of(rollouts))
 
 
-class ToolEnvironment:
-    """A world for models that call tools; subclasses have the tools as methods."""
+class WorldTools:
+    """A world for models that call tools: it has one, `reply`."""
 
     def __init__(self, rollouts: Rollouts) -> None:
         self._rollouts = rollouts
@@ -165,17 +155,6 @@ class ToolEnvironment:
         self._rollout.stop()
         return self._rollout.total
 
-    def _play(self, text: str) -> str:
-        assert self._rollout is not None
-        if self._rollout.done:
-            return "The episode is over."
-        self._rollout.say(text)
-        return self._rollout.text or "The episode is over."
-
-
-class WorldTools(ToolEnvironment):
-    """A world with one tool, `reply`."""
-
     def reply(self, text: str) -> str:
         """Reply to the world, in the form that it asks for.
 
@@ -185,28 +164,8 @@ class WorldTools(ToolEnvironment):
         Returns:
             What the world says next.
         """
-        return self._play(text)
-
-
-def _method_of(tool: Tool) -> Callable[..., str]:
-    """Return a tool as a method whose signature and docstring say what its schema says.
-
-    It takes any arguments, since TRL turns what it raises into a result of its own: the world says
-    what is wrong with a call, and charges it.
-    """
-
-    def method(self: ToolEnvironment, **arguments: Any) -> str:
-        return self._play(native_line(tool.name, arguments))
-
-    types = {name: _PYTHON[schema["type"]] for name, schema in tool.properties.items()}
-    kind, self_kind = inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD
-    parameters = [inspect.Parameter(name, kind, annotation=one) for name, one in types.items()]
-    own = inspect.Parameter("self", self_kind)
-    described: Any = method
-    described.__name__ = tool.name
-    described.__signature__ = inspect.Signature([own, *parameters], return_annotation=str)
-    described.__annotations__ = {**types, "return": str}
-    said = [f"    {name}: {one.get('description', name)}" for name, one in tool.properties.items()]
-    lines = [tool.description, "", "Args:", *said, "", "Returns:", "    What the world says next."]
-    described.__doc__ = "\n".join(lines)
-    return method
+        assert self._rollout is not None
+        if self._rollout.done:
+            return "The episode is over."
+        self._rollout.say(text)
+        return self._rollout.text or "The episode is over."

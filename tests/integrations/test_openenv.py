@@ -16,20 +16,13 @@ pytest.importorskip("openenv", reason="needs the extra `openenv`")
 
 import uvicorn
 import websockets
-from openenv import GenericEnvClient
-from openenv.core.env_server.mcp_types import CallToolAction, ListToolsAction
-from openenv.core.mcp_client import MCPToolClient
 
 from tests.integrations.reference import (
-    DESKS,
-    TOOLS,
     WORLDS,
-    play_called,
     play_own,
     task_of,
 )
 from tokengym.agents.adapters.openenv import build_app
-from tokengym.envs import make_world
 
 
 @contextlib.contextmanager
@@ -107,81 +100,6 @@ def test_a_client_of_the_wire_plays_the_same_episode(
         asyncio.run(play(address))
     shows("plays", world)
     shows("group", world)
-
-
-@pytest.mark.parametrize("level", DESKS)
-def test_calls_and_lines_play_the_same_episode(
-    level: str, shows: Callable[[str, str], None]
-) -> None:
-    called = play_called(level, index=3)
-
-    async def play(address: str) -> None:
-        async with GenericEnvClient(base_url=f"http://{address}") as client:
-            result = await client.reset(split="test", index=3)
-            assert result.observation["text"] == called.played.texts[0]
-            for count, message in enumerate(called.messages):
-                action = {"text": message["content"]}
-                if calls := message.get("tool_calls"):
-                    function = calls[0]["function"]
-                    action |= {"type": "call_tool", "tool_name": function["name"]}
-                    action |= {"arguments": function["arguments"]}  # JSON, once broken
-                result = await client.step(action)
-                seen = result.observation
-                text = seen["result" if calls else "text"]
-                assert (text, result.reward) == (
-                    called.played.texts[count + 1],
-                    called.played.rewards[count],
-                )
-            assert result.done
-            assert (await client.state())["total_reward"] == sum(called.played.rewards)
-            await client.reset()
-            with pytest.raises(RuntimeError, match="VALIDATION_ERROR"):
-                await client.step({"arguments": {}})
-            assert (await client.state())["step_count"] == 0
-
-    with served(f"forecast:{level}") as address:
-        asyncio.run(play(address))
-    shows("tools", level)
-
-
-@pytest.mark.parametrize("level", DESKS)
-def test_mcp_clients_list_and_call_an_episodes_tools(level: str) -> None:
-    world = make_world("forecast", level)
-    calls: list[tuple[str, dict[str, Any]]] = [("open", {"note": n}) for n in (3, 1, 3, 99)]
-    calls += [("open", {}), ("shut", {}), ("answer", {"probability": 0.3})]
-
-    async def play(address: str) -> None:
-        async with MCPToolClient(base_url=f"http://{address}") as client:
-            functions = [tool["function"] for tool in TOOLS[level]]
-            stepped = (await client.step(ListToolsAction())).observation
-            for tools in (await client.list_tools(), stepped.tools):
-                assert [tool.model_dump() for tool in tools] == [
-                    {
-                        **{"name": one["name"], "description": one["description"]},
-                        "input_schema": one["parameters"],
-                    }
-                    for one in functions
-                ]
-            turn = world.start(world.task("test", 1))
-            result = await client.reset(split="test", index=1)
-            assert result.observation.text == turn.text
-            for count, (name, arguments) in enumerate(calls):
-                written = ", ".join(f"{key}={value}" for key, value in arguments.items())
-                turn = world.reply(f"{name}({written})")
-                if count % 2 == 0:  # over HTTP, where there are no rewards
-                    assert await client.call_tool(name, **arguments) == turn.text
-                    continue
-                result = await client.step(CallToolAction(tool_name=name, arguments=arguments))
-                assert result.observation.result == turn.text
-                assert result.reward == turn.rewards["forecaster"]
-                assert result.done == turn.done
-            assert turn.done
-            with pytest.raises(RuntimeError, match="over"):
-                await client.call_tool("open", note=1)
-            assert (await client.state()).step_count == len(calls)
-
-    with served(f"forecast:{level}") as address:
-        asyncio.run(play(address))
 
 
 def test_seeds_splits_and_indices_name_the_same_task() -> None:

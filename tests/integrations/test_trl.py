@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import json
+import subprocess
+import sys
 import warnings
 from importlib.util import find_spec
 from pathlib import Path
@@ -17,17 +18,8 @@ if find_spec("trl") is None:
 
 import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
-from transformers.utils.chat_template_utils import get_json_schema
 
-from tests.integrations.reference import (
-    DESKS,
-    SPLITS,
-    TOOLS,
-    WORLDS,
-    paid_by,
-    play_called,
-    play_own,
-)
+from tests.integrations.reference import SPLITS, WORLDS, paid_by, play_own
 from tokengym.agents.adapters.trl import (
     WorldRollouts,
     WorldTools,
@@ -181,40 +173,6 @@ def test_the_tools_of_an_environment_play_the_same_episode(world: str, split: st
     assert tools.reply("more") == "The episode is over."
 
 
-@pytest.mark.parametrize("split", SPLITS)
-@pytest.mark.parametrize("level", DESKS)
-def test_desk_tools_play_the_same_episode(
-    level: str, split: str, shows: Callable[[str, str], None]
-) -> None:
-    called = play_called(level, split, 2)
-    tools: Any = environment_factory(Rollouts("forecast", level))()
-    for tool in TOOLS[level]:
-        schema = get_json_schema(getattr(tools, tool["function"]["name"]))["function"]
-        given, read = tool["function"]["parameters"], schema["parameters"]
-        assert schema["description"] == tool["function"]["description"]
-        assert read["required"] == given["required"]
-        for name, one in given["properties"].items():
-            assert read["properties"][name]["type"] == one["type"]
-            assert read["properties"][name]["description"] == one["description"]
-    assert not hasattr(tools, "reply")
-    assert tools.reset(split=split, index=2) == called.played.texts[0]
-    for message, text in zip(called.messages, called.played.texts[1:], strict=True):
-        if "tool_calls" in message:
-            function = message["tool_calls"][0]["function"]
-            name, given = function["name"], function["arguments"]
-        else:
-            name, _, rest = message["content"].partition("(")
-            given = json.dumps(dict([rest.rstrip(")").split("=")]))
-        arguments = {"note": "three"} if given == '{"note": 3' else json.loads(given)
-        assert getattr(tools, name)(**arguments).split("points")[0] in (
-            text.split("points")[0] or "The episode is over.",
-            tools._rollout.text.split("points")[0],
-        )
-    assert tools.get_reward() == sum(called.played.rewards)
-    assert tools.open(note=1) == "The episode is over."
-    shows("tools", level)
-
-
 @pytest.mark.nightly
 def test_two_steps_with_an_environment_factory(tmp_path: Path, tokenizer: Any) -> None:
     import trl.chat_template_utils as templates
@@ -275,3 +233,13 @@ def test_standardising_a_proper_score_warns_once(
 def test_a_codec_of_the_model_is_needed(codec: str | None) -> None:
     with pytest.raises(OptionError, match="codec"):
         WorldRollouts(Rollouts("forecast", codec=codec), max_reply_tokens=8)
+
+
+@pytest.mark.nightly
+def test_the_example_trains_and_draws_its_picture(tmp_path: Path) -> None:
+    sizes = ("--steps", "2", "--groups", "2", "--group-size", "4", "--evaluation-tasks", "4")
+    command = [sys.executable, "examples/trl_grpo.py", *sizes, "--out", str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert "on 4 held-out Tasks" in done.stdout
+    assert (tmp_path / "model.safetensors").is_file()
+    assert (tmp_path / "learned.png").stat().st_size > 5000
