@@ -15,12 +15,6 @@ from tokengym.agents.evaluation.results import PolicyReturns, Results, compared
 from tokengym.agents.evaluation.rollout_table import RolloutTable
 from tokengym.agents.rollouts import RolloutRecord
 from tokengym.agents.scale.level_scale import Scale
-from tokengym.agents.training.config import (
-    DpoConfig,
-    JobConfig,
-    SelfPlaySettings,
-    SftConfig,
-)
 from tokengym.agents.training.folder.run import RunFolder
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.registry import spec
@@ -96,9 +90,9 @@ def _figures(read: Sequence[_Read]) -> Iterator[tuple[str, ...]]:
     for one in read:
         for row in one.results.policies:
             learned = one.run.exists and row.policy == AFTER
-            method = training_method(one.run.config) if learned else ""
+            command = one.run.config.command if learned else ""
             figures = str(row.earned), describe_skill(row.skill), str(row.mean_return.samples)
-            yield one.label(row.policy), method, row.place, *figures
+            yield one.label(row.policy), command, row.place, *figures
 
 
 def _scripts(read: Sequence[_Read]) -> Iterator[tuple[str, ...]]:
@@ -145,7 +139,6 @@ def _played(read: _Read, known: dict[object, RolloutRecord]) -> Iterator[tuple[s
     for title, place in zip(plan.titles, plan.places, strict=True):
         for policy in reversed(plan.policies):
             records = list(read.evaluation.records(plan, place, policy))
-            _require_each_once(records, f"{read.run.folder}, {title}, {policy}")
             firsts = [known.setdefault((place.test, r.origin.group), r) for r in records]
             if differ := sum(not a.is_of(b) for a, b in zip(firsts, records, strict=True)):
                 raise OptionError(
@@ -156,33 +149,6 @@ def _played(read: _Read, known: dict[object, RolloutRecord]) -> Iterator[tuple[s
             returns = RolloutTable.read(records, spec(place.world).violation).returns(plan.rollouts)
             name = policy if read.run.exists else ""
             yield name, PolicyReturns(title, place, read.label(policy), returns)
-
-
-def _require_each_once(records: Sequence[RolloutRecord], where: str) -> None:
-    """Refuse rollouts that a file holds twice: each would be counted twice.
-
-    Raises:
-        OptionError: naming the folder, the policy and how many there are.
-    """
-    if repeated := len(records) - len({record.origin.place for record in records}):
-        raise OptionError(
-            f"{where}: {repeated} of {len(records)} rollouts are repeated; "
-            "remove the lines that occur twice from its files of rollouts"
-        )
-
-
-def training_method(config: JobConfig) -> str:
-    """Return in a few words how a run was trained."""
-    match config:
-        case DpoConfig(preferences=run):
-            how = f"preferences of {Path(run).name}"
-        case SftConfig():
-            how = "demonstrations"
-        case SelfPlaySettings(self_play=True):
-            how = "self-play"
-        case _:
-            how = "rewards"
-    return how if config.start is None else f"{how}, from {Path(config.start).name}"
 
 
 def _require_one_test(first: Sequence[EvaluationPlace], other: Sequence[EvaluationPlace]) -> None:

@@ -6,7 +6,7 @@ Models and endpoints are waited for, in this process; an executor plays scripts,
 import asyncio
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from contextlib import closing
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Protocol
 
@@ -83,34 +83,6 @@ class ScriptedPlayer:
         own, seed = {self.role: self.policy}, (origin.seed, origin.member)
         played = play(self.world.fork(), task, own, seed=seed, opponents=self.opponents)
         return record_play(origin, played, self.role)
-
-
-@dataclass
-class Failures:
-    """Failed rollouts of a policy in a world, which `most` bounds.
-
-    Attributes:
-        policy: the policy's name.
-        most: most of them; `None` for any number.
-        reasons: why they failed.
-    """
-
-    policy: str
-    most: int | None = None
-    reasons: list[str] = field(default_factory=list)
-
-    def add(self, reason: str) -> None:
-        """Count a failed rollout.
-
-        Raises:
-            EndpointError: if there are more than allowed.
-        """
-        self.reasons.append(reason)
-        if self.most is not None and len(self.reasons) > self.most:
-            raise EndpointError(
-                f"{self.policy}: {len(self.reasons)} rollouts failed, more than --max-failures "
-                f"{self.most}; the last one: {reason}"
-            )
 
 
 @dataclass(frozen=True)
@@ -196,7 +168,7 @@ class PolicyRollouts:
         Raises:
             EndpointError: if more rollouts fail than allowed.
         """
-        wanted, failures = self.wanted(world), self._failures(world)
+        wanted, failures = self.wanted(world), list[str]()
         saved = wanted.places(player)
         save = self._saving(world, wanted, len(saved))
 
@@ -204,7 +176,8 @@ class PolicyRollouts:
             record = await player.play(task, origin)
             save([record])
             if record.failure is not None:
-                failures.add(record.failure)
+                failures.append(record.failure)
+                self._bound(failures, world)
 
         try:
             async with asyncio.TaskGroup() as playing:
@@ -236,10 +209,15 @@ class PolicyRollouts:
         places = {row.origin.place for row in wanted.saved(origin, world.role)}
         return len(places) == len(wanted.tasks) * self.plan.rollouts
 
-    def _failures(self, world: EvaluatedWorld) -> Failures:
-        most = self.max_failures
+    def _bound(self, failures: Sequence[str], world: EvaluatedWorld) -> None:
+        """Refuse more failed rollouts in a world than are tolerated."""
         few = max(_FEW_FAILURES, len(world.tasks) * self.plan.rollouts // 10)
-        return Failures(self.policy, few if most is None else most)
+        most = few if self.max_failures is None else self.max_failures
+        if len(failures) > most:
+            raise EndpointError(
+                f"{self.policy}: {len(failures)} rollouts failed, more than --max-failures {most}; "
+                f"the last one: {failures[-1]}"
+            )
 
     def _saving(
         self, world: EvaluatedWorld, wanted: WantedRollouts, done: int

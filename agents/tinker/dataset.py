@@ -10,7 +10,6 @@ import chz
 from tinker_cookbook.rl.types import RLDataset, RLDatasetBuilder
 
 from tokengym.agents.tinker.codec import as_codec, codec_name, recommended_renderer
-from tokengym.agents.tinker.coordinator import REPLY_TIMEOUT
 from tokengym.agents.tinker.groups import TaskGroupBuilder
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.core.seeding import generator
@@ -184,10 +183,6 @@ class TaskDatasetBuilder(RLDatasetBuilder):
         default=None, doc="Budget of an episode's observations and replies together."
     )
     max_turn_tokens: int | None = chz.field(default=None, doc="Longest reply.")
-    reply_timeout: float = chz.field(
-        default=REPLY_TIMEOUT,
-        doc="Seconds a reply may take before the other roles continue without it.",
-    )
 
     prefetch: bool = chz.field(
         default=False, doc="Draw the Tasks of the next batch in a thread while one is played."
@@ -248,7 +243,6 @@ class TaskDatasetBuilder(RLDatasetBuilder):
             opponents=dict(self.opponents),
             max_trajectory_tokens=self.max_trajectory_tokens,
             max_turn_tokens=self.max_turn_tokens,
-            reply_timeout=self.reply_timeout,
         )
 
     def _trained_roles(self) -> str | tuple[str, ...] | None:

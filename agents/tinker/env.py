@@ -18,7 +18,7 @@ from tinker_cookbook.rl.types import StopReason as TinkerStop
 
 from tokengym.agents.rollouts import is_malformed
 from tokengym.agents.rollouts.repetition import copies, repeats_itself
-from tokengym.agents.tinker.coordinator import REPLY_TIMEOUT, Coordinator, Opponent
+from tokengym.agents.tinker.coordinator import Coordinator, Opponent
 from tokengym.agents.tinker.fair_turns import take_turn
 from tokengym.agents.tinker.prompt import TokenPrompt
 from tokengym.envs.core.errors import EpisodeStateError, RoleError
@@ -177,7 +177,6 @@ class TinkerEnv(Member):
         max_trajectory_tokens: budget of observations and replies together.
         max_turn_tokens: longest reply; kept free in the trajectory budget, and passed to the
             cookbook's runner in `rollout_limits`.
-        reply_timeout: seconds an opponent's reply may take.
 
     Raises:
         RoleError: if a role is unknown, no one plays it, or no baseline has the given name.
@@ -194,7 +193,6 @@ class TinkerEnv(Member):
         opponents: Mapping[str, str | Opponent] | None = None,
         max_trajectory_tokens: int | None = None,
         max_turn_tokens: int | None = None,
-        reply_timeout: float = REPLY_TIMEOUT,
     ) -> None:
         role = world.spec.roles[0] if role is None else role
         coordinator = Coordinator(
@@ -205,7 +203,6 @@ class TinkerEnv(Member):
             opponents=opponents_of(world.spec, opponents, (role,)),
             max_trajectory_tokens=max_trajectory_tokens,
             max_turn_tokens=max_turn_tokens,
-            reply_timeout=reply_timeout,
         )
         super().__init__(coordinator, role)
 

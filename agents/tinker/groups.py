@@ -7,7 +7,7 @@ from typing import Any
 from tinker_cookbook.rl.types import Env, EnvGroupBuilder, Metrics, Trajectory
 
 from tokengym.agents.rollouts import RolloutOrigin, RolloutRecord
-from tokengym.agents.tinker.coordinator import REPLY_TIMEOUT, Coordinator, Opponent
+from tokengym.agents.tinker.coordinator import Coordinator, Opponent
 from tokengym.agents.tinker.env import Member, opponents_of
 from tokengym.agents.tinker.fair_turns import take_turn
 from tokengym.agents.tinker.group_records import group_records
@@ -56,7 +56,6 @@ class TaskGroupBuilder(EnvGroupBuilder):
         max_turn_tokens: see `TinkerEnv`.
         groups_in_batch: number of groups in this one's batch, for the count of eligible groups.
         number: of the group in its dataset, where a Task may come up several times.
-        reply_timeout: see `Coordinator`.
         origin: what the group is played for; goes into its records.
         record: takes the records of the group's rollouts when it is complete, if they are kept.
 
@@ -75,7 +74,6 @@ class TaskGroupBuilder(EnvGroupBuilder):
     max_turn_tokens: int | None = None
     groups_in_batch: int = 1
     number: int = 0
-    reply_timeout: float = REPLY_TIMEOUT
     origin: RolloutOrigin | None = None
     record: Callable[[Sequence[RolloutRecord]], None] | None = None
 
@@ -108,7 +106,6 @@ class TaskGroupBuilder(EnvGroupBuilder):
                 opponents=opponents,
                 max_trajectory_tokens=self.max_trajectory_tokens,
                 max_turn_tokens=self.max_turn_tokens,
-                reply_timeout=self.reply_timeout,
                 openings=openings,
             )
             members += [Member(coordinator, role) for role in coordinator.roles]

@@ -66,9 +66,9 @@ def test_one_table_shows_what_each_way_added(tmp_path: Path) -> None:
     rows = [[*row[:4], row[5]] for row in cells]
     place = "disruption:L2"
     assert ["rl before", "", place, "0.100 ± 0.089", "8"] in rows
-    assert ["rl after", "rewards", place, "0.610 ± 0.089", "8"] in rows
-    assert ["labels after", "demonstrations", place, "0.520 ± 0.089", "8"] in rows
-    assert ["both after", "rewards, from labels", place, "0.730 ± 0.089", "8"] in rows
+    assert ["rl after", "train", place, "0.610 ± 0.089", "8"] in rows
+    assert ["labels after", "sft", place, "0.520 ± 0.089", "8"] in rows
+    assert ["both after", "train", place, "0.730 ± 0.089", "8"] in rows
     assert [row[0] for row in rows[6:8]] == ["oracle", "best constant"]
 
 
@@ -134,19 +134,9 @@ def test_other_labels_or_wordings_are_the_same_test(
     assert RL.options[option] != value
     other = replace(RL, options={**RL.options, option: value})
     shown = table(finished(tmp_path / "a", RL, 0.1, 0.2), finished(tmp_path / "b", other, 0.1, 0.3))
-    assert shown.count("rewards") == 2
+    assert shown.count("│ train ") == 2
 
 
 def test_a_folder_without_a_finished_run_is_refused(tmp_path: Path) -> None:
     with pytest.raises(OptionError, match="holds no evaluation"):
         table(tmp_path)
-
-
-def test_rollouts_that_occur_twice_are_refused_by_name(tmp_path: Path) -> None:
-    rewards, other = (finished(tmp_path / name, RL, 0.1, 0.61) for name in ("one", "two"))
-    file = min((other / "rollouts").glob("*.jsonl"))
-    lines = file.read_text().splitlines(keepends=True)
-    file.write_text("".join([*lines, *lines[:3]]))
-    done = CliRunner().invoke(app, ["compare", str(rewards), str(other)])
-    assert isinstance(done.exception, OptionError)
-    assert f"3 of {len(lines) + 3} rollouts are repeated" in str(done.exception)

@@ -169,9 +169,12 @@ def test_each_role_is_centred_alone(
         assert not wanted_returns or found[role].get_total_rewards() == wanted_returns
 
 
-def test_a_retried_member_does_not_hold_up_its_group(builder: TaskGroupBuilder) -> None:
+def test_a_retried_member_does_not_hold_up_its_group(
+    builder: TaskGroupBuilder, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The cookbook replaces a lost member by one whose partners never begin."""
-    small = replace(builder, group_size=2, reply_timeout=0.3)
+    monkeypatch.setattr("tokengym.agents.tinker.coordinator.JOIN_TIMEOUT", 0.3)
+    small = replace(builder, group_size=2)
 
     async def play() -> TrajectoryGroup:
         async with asyncio.timeout(20):

@@ -11,7 +11,6 @@ import pytest
 import tinker
 
 from tests.training.jobs import metrics, run_job, write_rollouts
-from tokengym.agents.cli.compare import training_method
 from tokengym.agents.evaluation.trained import read_trained
 from tokengym.agents.rollouts import RolloutOrigin, RolloutRecord, TurnRecord, train_segment
 from tokengym.agents.training.batches.examples import ExampleOrder, Examples, preference_pairs
@@ -181,4 +180,3 @@ def test_a_job_learns_what_earns_more(tmp_path: Path, served: dict[str, Any]) ->
     assert found.after.result.tasks == 2
     assert "loss" in shown
     assert "2 preference pairs" in (tmp_path / "run" / "report.html").read_text()
-    assert training_method(config) == "preferences of rolled"
