@@ -1,14 +1,10 @@
 """Failures outside the program (signals, streams, files), each reported in a sentence."""
 
-import contextlib
 import signal
-import subprocess
 import sys
-from collections.abc import Iterator
 from io import TextIOWrapper
 
 _ENDING = ("SIGTERM", "SIGHUP")
-_WATCHDOG = "import sys; sys.stdin.read() or print(sys.argv[1], file=sys.stderr)"
 
 
 def describe(error: BaseException) -> str:
@@ -42,22 +38,3 @@ def write_anything() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="replace")
-
-
-@contextlib.contextmanager
-def report_if_killed(message: str) -> Iterator[None]:
-    """Have `message` written to standard error if this process is killed within the block.
-
-    A process that the system kills, or a native library aborts, for lack of memory for instance,
-    cannot report it. A second one, which takes little memory, waits for it to end.
-    """
-    # Without a session of its own it would be stopped by Ctrl-C.
-    watchdog = subprocess.Popen(
-        [sys.executable, "-ISc", _WATCHDOG, message], stdin=subprocess.PIPE, start_new_session=True
-    )
-    assert watchdog.stdin is not None
-    try:
-        yield
-    finally:
-        with contextlib.suppress(BrokenPipeError):
-            watchdog.communicate(b"alive")

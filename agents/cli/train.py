@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperCommand, TyperOption
 
-from tokengym.agents.cli.failures import describe, report_if_killed
+from tokengym.agents.cli.failures import describe
 from tokengym.agents.cli.options import (
     Columns,
     Data,
@@ -241,11 +241,8 @@ def train_run(config: JobConfig, run: RunFolder, *, ask: bool) -> "RunSummary":
         if ask and sys.stdin.isatty():
             typer.confirm("start?", abort=True)
     try:
-        with report_if_killed(
-            f"the process was killed, or ran out of memory; {_resume_command(run)}"
-        ):
-            outcome = run_experiment(job, run, progress)
-            write_page([run.folder], run.folder / REPORT)
+        outcome = run_experiment(job, run, progress)
+        write_page([run.folder], run.folder / REPORT)
     except KeyboardInterrupt as error:
         progress.say(f"stopped\n{_resume_advice(run, local=target.local)}")
         raise typer.Exit(INTERRUPTED) from error
@@ -293,9 +290,4 @@ def _resume_advice(run: RunFolder, *, local: bool) -> str:
     passing = any(row.get("rolling") and row["batch"] == saved for row in rows)
     days = ", and the service keeps it for 30 days" if passing and not local else ""
     state = f"The state after step {saved} is saved{days}" if saved else "No step is saved yet"
-    return f"{state}; {_resume_command(run)}"
-
-
-def _resume_command(run: RunFolder) -> str:
-    """State the command that resumes a run."""
-    return f"resume with: tokengym resume {shlex.quote(str(run.folder))}"
+    return f"{state}; resume with: tokengym resume {shlex.quote(str(run.folder))}"

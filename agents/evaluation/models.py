@@ -128,17 +128,6 @@ class ModelPolicy:
         target = ServiceTarget.resolve(configs[0])
         return cls(name, target, [Job.resolve_on(target, train_config) for train_config in configs])
 
-    @property
-    def title(self) -> str:
-        """What studies call it: the model or run, its weights and its temperature."""
-        config, run = self.jobs[0].config, RunFolder(Path(self.name))
-        weights = run.weights.sampler if run.exists else self.name
-        checkpoint = ""
-        if weights is not None and weights.startswith(CHECKPOINT_SCHEME):
-            checkpoint = f" ({weights.rpartition('/')[2]})"
-        model = run.name if run.exists else Path(config.model).name
-        return f"{model}{checkpoint} at temperature {config.temperature:g}"
-
     def play(self, worlds: Sequence[EvaluatedWorld], rollouts: PolicyRollouts) -> None:
         """Play the missing rollouts, one world after the other, on one service."""
         missing = [

@@ -65,7 +65,7 @@ def tie_study(
     speed = sum(map(_tokens, records)) / (at[-1] - at[0]) if counted else None
     study = study_of(
         world.world,
-        policy.title,
+        name,
         [[record.total for record in group] for group in groups],
         sizes,
         reading,

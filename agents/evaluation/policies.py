@@ -73,11 +73,6 @@ class ScriptedPolicy:
     name: str
     jobs: Sequence["Job"] = ()
 
-    @property
-    def title(self) -> str:
-        """Name in studies."""
-        return self.name
-
     def play(self, worlds: Sequence[EvaluatedWorld], rollouts: PolicyRollouts) -> None:
         """Play the missing rollouts, one world after the other."""
         for world in worlds:
@@ -101,11 +96,6 @@ class EndpointPolicy:
     settings: EndpointSettings
     system: str
     jobs: Sequence["Job"] = ()
-
-    @property
-    def title(self) -> str:
-        """What studies call it."""
-        return self.name
 
     def play(self, worlds: Sequence[EvaluatedWorld], rollouts: PolicyRollouts) -> None:
         """Play the missing rollouts, one world after the other."""

@@ -164,26 +164,18 @@ class RunView:
         """Return by segment the rows whose texts hold `words`, in any case."""
         return {name: read.texts.search(words) for name, read in self._index().items()}
 
-    def groups(self, segment: str) -> list[tuple[list[int], list[RolloutRecord]]]:
-        """Return the groups of a segment: the rows of their members, and their rollouts.
+    def group(self, segment: str, row: int) -> tuple[list[int], list[RolloutRecord]]:
+        """Return the group that a row of a segment belongs to: its rows, and their rollouts.
 
         Raises:
-            DataError: if there is no such segment, or it is damaged.
+            DataError: if there is no such segment or row, or the segment is damaged.
         """
         if segment not in self.stamps():
             raise DataError(f"{self.name} has no rollouts called {segment!r}")
         records = list(RolloutLog(self._log.folder).read(segment))
-        return [(rows, [records[row] for row in rows]) for rows in groups_of(records).values()]
-
-    def group(self, segment: str, row: int) -> tuple[list[int], list[RolloutRecord]]:
-        """Return the group that a row of a segment belongs to, as `groups` does.
-
-        Raises:
-            DataError: if there is no such segment or row.
-        """
-        for rows, records in self.groups(segment):
+        for rows in groups_of(records).values():
             if row in rows:
-                return rows, records
+                return rows, [records[one] for one in rows]
         raise DataError(f"{segment} of {self.name} has no row {row}")
 
     def _index(self, names: Collection[str] | None = None) -> dict[str, _Indexed]:

@@ -87,7 +87,7 @@ def test_a_service_without_memory_ends_a_run_in_a_sentence(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGABRT])
-def test_a_process_that_is_killed_leaves_the_way_on(tmp_path: Path, number: signal.Signals) -> None:
+def test_a_run_whose_process_was_killed_resumes(tmp_path: Path, number: signal.Signals) -> None:
     # SIGKILL is how Linux ends a process for lack of memory, SIGABRT how native code ends itself.
     words = ["train", "forecast", *SMALL, "--steps", "500", "--run", "run"]
     process, printed = start_training(tmp_path, {}, *words)
@@ -98,11 +98,6 @@ def test_a_process_that_is_killed_leaves_the_way_on(tmp_path: Path, number: sign
     os.kill(process.pid, number)
     process.join()
     assert process.exitcode == -number
-    expected = "the process was killed, or ran out of memory; resume with: tokengym resume run"
-    end = time.monotonic() + 60
-    while expected not in printed.read_text().splitlines() and time.monotonic() < end:
-        time.sleep(0.05)
-    assert printed.read_text().splitlines()[-1] == expected
     saved = max(run.states())
     process, printed = start_training(tmp_path, {}, "resume", "run", "--steps", str(saved + 1))
     process.join()

@@ -11,6 +11,7 @@ from tests.viewer.conftest import HOSTILE, rollout, serving, write_run
 from tokengym.agents.rollouts import RolloutLog
 from tokengym.agents.viewer import Viewer, index_page, open_runs, whole_page
 from tokengym.agents.viewer.pages import STATIC
+from tokengym.agents.viewer.table import groups_of
 from tokengym.envs.core.errors import OptionError
 
 
@@ -169,7 +170,7 @@ def test_other_peoples_rollouts_open_too(
     (view,) = open_runs([path.parent if as_folder else path]).values()
     assert sorted(tmp_path.rglob("*")) == before
     segments = view.tables()
-    sizes = [len(each) for segment in segments for each, _ in view.groups(segment)]
+    sizes = [len(rows) for one in segments for rows in groups_of(view.records(one)).values()]
     assert sorted(sizes) == [1, 2]
     said = [reply for table in segments.values() for reply in table["said"]]
     assert sorted(said) == sorted(str(row.get("reply", row.get("completion"))) for row in rows)
