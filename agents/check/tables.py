@@ -9,16 +9,7 @@ from tokengym.rewards.skill import describe_skill
 if TYPE_CHECKING:  # its laws need the extra `testing`, ladders do not
     from tokengym.agents.check.level_check import LevelCheck
 
-RUNGS_HEADER = (
-    "kind",
-    "rung",
-    "source",
-    "ms per Task",
-    "gain",
-    "solved",
-    "breaks",
-    "gap / SD",
-)
+RUNGS_HEADER = ("kind", "rung", "source", "ms per Task", "gain", "solved", "breaks", "gap / SD")
 
 
 def check_table(found: "LevelCheck") -> Table:

@@ -15,15 +15,7 @@ import typer
 from typer.core import TyperCommand, TyperOption
 
 from tokengym.agents.cli.failures import describe
-from tokengym.agents.cli.options import (
-    Columns,
-    Data,
-    Level,
-    WorldName,
-    Yes,
-    add_data,
-    new_folder,
-)
+from tokengym.agents.cli.options import Columns, Data, Level, WorldName, Yes, add_data, new_folder
 from tokengym.agents.cli.shown import INTERRUPTED
 from tokengym.agents.settings import settings_of
 from tokengym.agents.settings.commands import takes

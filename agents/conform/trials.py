@@ -74,12 +74,7 @@ TRIALS: tuple[Trial, ...] = (
     Trial("top_k", _GREEDY, _WHOLE, partial(TrialServer.truncate, top_k=1)),
     Trial("top_p", _GREEDY, _WHOLE, partial(TrialServer.truncate, top_p=1e-6)),
     Trial("stop", _GREEDY, "replies run on to their longest", TrialServer.stop),
-    Trial(
-        "compute_logprobs",
-        _SAMPLES,
-        "no penalty to a reference",
-        TrialServer.score_prompt,
-    ),
+    Trial("compute_logprobs", _SAMPLES, "no penalty to a reference", TrialServer.score_prompt),
     Trial(
         "topk_prompt_logprobs",
         _SAMPLES,

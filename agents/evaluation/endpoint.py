@@ -20,12 +20,7 @@ from tokengym.agents.evaluation.chat_client import (
     EndpointSettings,
     RequestError,
 )
-from tokengym.agents.rollouts import (
-    REFUSED,
-    RolloutOrigin,
-    RolloutRecord,
-    record_episode,
-)
+from tokengym.agents.rollouts import REFUSED, RolloutOrigin, RolloutRecord, record_episode
 from tokengym.agents.tinker.chat_tools import next_messages, with_call
 from tokengym.envs.core.display import shorten
 from tokengym.envs.core.episode import DecodedReply, OpponentPolicy, TextEpisode
@@ -172,10 +167,7 @@ class Endpoint:
         return _Answer(DecodedReply(text, complete), noted, message)
 
     async def _complete(
-        self,
-        messages: list[dict[str, Any]],
-        retries: int | None = None,
-        tools: Sequence[Tool] = (),
+        self, messages: list[dict[str, Any]], retries: int | None = None, tools: Sequence[Tool] = ()
     ) -> ChatAnswer:
         limit, sampling = self.limit, {"model": self.model, "temperature": self.temperature}
         body = {**sampling, "messages": messages, limit: self.max_tokens}

@@ -118,10 +118,7 @@ def _require_form(job: Job) -> None:
 
 
 async def _warm_start(
-    session: TrainingSession,
-    run: RunFolder,
-    progress: Progress,
-    evaluation: HeldOutEvaluation,
+    session: TrainingSession, run: RunFolder, progress: Progress, evaluation: HeldOutEvaluation
 ) -> TrainingSession:
     """Fit demonstrations, and evaluate; returns the session that continues from there."""
     job, supervised = session.job, run.warm_start

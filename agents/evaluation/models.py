@@ -157,11 +157,7 @@ def _settings(name: str, plan: EvaluationPlan) -> dict[str, Any]:
     Raises:
         OptionError: if a path comes without its model.
     """
-    named = {
-        "system": plan.system,
-        "base_url": plan.base_url,
-        "renderer": plan.renderer or None,
-    }
+    named = {"system": plan.system, "base_url": plan.base_url, "renderer": plan.renderer or None}
     requested = {key: value for key, value in named.items() if value is not None}
     if is_run(name):
         run = RunFolder.open(Path(name)).config

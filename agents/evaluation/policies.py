@@ -20,10 +20,7 @@ if TYPE_CHECKING:
 
 
 def resolve_policy(
-    name: str,
-    plan: EvaluationPlan,
-    worlds: Sequence[EvaluatedWorld],
-    settings: EndpointSettings,
+    name: str, plan: EvaluationPlan, worlds: Sequence[EvaluatedWorld], settings: EndpointSettings
 ) -> "ScriptedPolicy | EndpointPolicy | ModelPolicy":
     """Return the policy that a name means.
 

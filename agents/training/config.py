@@ -356,12 +356,7 @@ class SftConfig(DemonstrationSettings, SelfPlaySettings, JobConfig):
 
 @dataclass(frozen=True, kw_only=True)
 class TrainConfig(
-    DemonstrationSettings,
-    Algorithm,
-    LearningSettings,
-    SelfPlaySettings,
-    RolloutSettings,
-    JobConfig,
+    DemonstrationSettings, Algorithm, LearningSettings, SelfPlaySettings, RolloutSettings, JobConfig
 ):
     """Train a policy on the rewards it earns."""
 

@@ -91,9 +91,7 @@ def job_cost(job: Job, measured: EpisodeTokens | None = None) -> Cost:
     played = sampled + held_out * roles
     trained = rollouts * length // episodes * roles
     return Cost(
-        prefill=played * read // episodes,
-        sampled=played * replies // episodes,
-        trained=trained,
+        prefill=played * read // episodes, sampled=played * replies // episodes, trained=trained
     )
 
 

@@ -21,11 +21,7 @@ from tokengym.agents.tinker.coordinator import Opponent
 from tokengym.agents.tinker.language_model import LanguageModelOpponent
 from tokengym.agents.tinker.scripted_rollout import TurnTokens
 from tokengym.agents.toy_model import TOY_MODEL
-from tokengym.agents.training.config import (
-    DemonstrationSettings,
-    JobConfig,
-    PreferenceSettings,
-)
+from tokengym.agents.training.config import DemonstrationSettings, JobConfig, PreferenceSettings
 from tokengym.agents.training.connection import Connection
 from tokengym.agents.training.folder.run import RunFolder
 from tokengym.envs.core.errors import OptionError

@@ -10,11 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from tokengym.agents.training.config import (
-    DemonstrationSettings,
-    JobConfig,
-    LearningSettings,
-)
+from tokengym.agents.training.config import DemonstrationSettings, JobConfig, LearningSettings
 from tokengym.agents.training.presets import is_toy
 from tokengym.envs.core.episode import role_stream
 from tokengym.envs.core.errors import OptionError

@@ -24,12 +24,7 @@ from tokengym.agents.training.config import (
     TrainConfig,
 )
 from tokengym.agents.training.connection import ServiceTarget
-from tokengym.agents.training.earlier_runs import (
-    EarlierRuns,
-    Opponents,
-    TokenPair,
-    opponent_labels,
-)
+from tokengym.agents.training.earlier_runs import EarlierRuns, Opponents, TokenPair, opponent_labels
 from tokengym.agents.training.fill_in import fill_in
 from tokengym.agents.training.presets import is_toy
 from tokengym.envs.core.errors import OptionError

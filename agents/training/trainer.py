@@ -28,10 +28,7 @@ _POLL_SECONDS = 0.3
 
 
 async def train_job(
-    session: TrainingSession,
-    run: RunFolder,
-    progress: Progress,
-    blind: float | None = None,
+    session: TrainingSession, run: RunFolder, progress: Progress, blind: float | None = None
 ) -> Collapse | None:
     """Train a job into its run folder, from where the folder's checkpoints end.
 

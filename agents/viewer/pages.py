@@ -172,9 +172,7 @@ def _kept(
 
 
 def _packed(
-    view: RunView,
-    kept: set[_Group],
-    pictures: Mapping[tuple[str, _Group], dict[str, str]],
+    view: RunView, kept: set[_Group], pictures: Mapping[tuple[str, _Group], dict[str, str]]
 ) -> dict[str, Any]:
     """Return tables and groups of the rollouts in some groups."""
     tables, packed = {}, {}

@@ -212,10 +212,7 @@ class RolloutCollector:
         return list(await asyncio.gather(*map(roll, builders, range(len(builders)))))
 
     async def _play(
-        self,
-        builder: EnvGroupBuilder,
-        sampler: PolicySampler,
-        key: tuple[str | int, ...],
+        self, builder: EnvGroupBuilder, sampler: PolicySampler, key: tuple[str | int, ...]
     ) -> TrajectoryGroup:
         strategy = self.config.effective_rollout_strategy()
         if isinstance(strategy, FailFast | SeededRollouts):
