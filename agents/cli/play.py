@@ -22,11 +22,10 @@ from tokengym.envs.core.rendering import require_picture, save_picture
 from tokengym.envs.core.task import Task
 from tokengym.envs.core.turn import Turn, expected_return
 from tokengym.envs.core.world import World
-from tokengym.envs.registry import make_world, policy, scripted_opponent
+from tokengym.envs.registry import make_world, opponents_of_one, policy, scripted_opponent
 
 HUMAN = "human"
 _ORACLE = "oracle"
-"""Exit status of a command that Ctrl-C ended."""
 
 
 @dataclass(frozen=True)
@@ -90,8 +89,7 @@ def _players(world: World, mine: str, who: str, opponents: Mapping[str, str]) ->
             raise OptionError(f"{spec.id} has the roles {roles}, got {name!r}")
     if mine in opponents:
         raise OptionError(f"{mine} is the role you play: name who plays it with --policy")
-    players = {other: scripted_opponent(spec.id, other) for other in roles if other != mine}
-    players |= {mine: who, **opponents}
+    players = {**opponents_of_one(spec, opponents, mine), mine: who}
     for name in players.values():
         if name != HUMAN:
             policy(spec.id, name)

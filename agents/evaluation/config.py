@@ -9,8 +9,8 @@ from tokengym.agents.evaluation.plan import EvaluationPlace, EvaluationPlan, Spl
 from tokengym.agents.settings import option
 from tokengym.agents.training.config import WorldOptions
 from tokengym.envs.core.errors import OptionError
-from tokengym.envs.core.spec import WorldSpec, short_name
-from tokengym.envs.registry import baselines, scripted_opponent, spec, spec_and_level
+from tokengym.envs.core.spec import short_name
+from tokengym.envs.registry import opponents_of_one, policy, spec, spec_and_level
 
 _OF_PLAN = (
     *("policies", "rollouts", "seed", "success_margin", "system", "model", "base_url", "renderer"),
@@ -118,15 +118,20 @@ class EvaluationConfig(EndpointSettings, WorldOptions):
     def _place(self, at: WorldLevel) -> EvaluationPlace:
         world_spec = spec(at.world)
         role = self.role or world_spec.roles[0]
-        if role not in world_spec.roles:
+        unknown = sorted({role, *self.opponents} - {*world_spec.roles})
+        if unknown or role in self.opponents:
             raise OptionError(
-                f"{world_spec.id} has the roles {list(world_spec.roles)}, got {role!r}"
+                f"{world_spec.id} has the roles {list(world_spec.roles)}, of which one is "
+                f"evaluated, got {role!r} and opponents {sorted(self.opponents)}"
             )
+        opponents = opponents_of_one(world_spec, self.opponents, role)
+        for who in opponents.values():
+            policy(world_spec, who)
         return EvaluationPlace(
             world_spec.id,
             at.level,
             role,
-            _opponents(world_spec, role, self.opponents),
+            opponents,
             {**world_spec.evaluation, **self.options},
             self.split,
             self.tasks,
@@ -134,27 +139,3 @@ class EvaluationConfig(EndpointSettings, WorldOptions):
             self.max_tokens,
             at.name.replace(":", "_"),
         )
-
-
-def _opponents(world_spec: WorldSpec, role: str, requested: Mapping[str, str]) -> dict[str, str]:
-    """Return by other role the baseline that plays it.
-
-    Raises:
-        OptionError: if a role or a baseline is not the world's.
-    """
-    others = [other for other in world_spec.roles if other != role]
-    unknown = sorted(set(requested) - set(others))
-    if unknown:
-        raise OptionError(
-            f"{world_spec.id} has the other roles {others}, got opponents of {unknown}"
-        )
-    opponents = {
-        other: requested.get(other) or scripted_opponent(world_spec, other) for other in others
-    }
-    scripts = baselines(world_spec) if opponents else {}
-    for other, name in opponents.items():
-        if name not in scripts:
-            raise OptionError(
-                f"{other} must be one of the baselines {sorted(scripts)}, got {name!r}"
-            )
-    return opponents

@@ -198,7 +198,7 @@ def test_the_tables_of_a_report_shorten_directories(done: tuple[Results, Path]) 
         ({"rollouts": 0}, "rollouts must be at least 1, got 0"),
         ({"split": "dev"}, "split must be one of"),
         ({"role": "judge"}, "has the roles"),
-        ({"opponents": {"judge": "null"}}, "opponents of"),
+        ({"opponents": {"judge": "null"}}, "opponents"),
         ({"policies": ("null", "null")}, "all different"),
         ({"temperature": -1.0}, "temperature must be at least 0"),
     ],
