@@ -11,7 +11,6 @@ from safetensors import safe_open
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from tests.models.tiny_gguf import MERGES, tokens, write_gguf
-from tokengym.agents.models import ModelError
 from tokengym.agents.models.convert import convert
 from tokengym.agents.models.files import check_model_directory
 
@@ -54,17 +53,3 @@ def test_the_directory_is_whole(tmp_path: Path, converted: Path) -> None:
     assert json.loads((converted / "config.json").read_text())["rms_norm_eps"] == 1e-5
     with safe_open(converted / "model.safetensors", "np") as weights:
         assert all(weights.get_tensor(name).dtype == np.float32 for name in weights.keys())  # noqa: SIM118
-
-
-def test_a_tokenizer_with_ranks_for_scores_is_refused(tmp_path: Path, converted: Path) -> None:
-    convert(write_gguf(tmp_path / "tiny.gguf"), converted)
-    path = converted / "tokenizer.json"
-    content = json.loads(path.read_text())
-    ranks = [[token, -float(rank)] for rank, token in enumerate(tokens())]
-    content["model"] = {"type": "Unigram", "unk_id": 0, "vocab": ranks, "byte_fallback": False}
-    path.write_text(json.dumps(content))
-    with pytest.raises(ModelError, match="a Unigram model with ranks for scores"):
-        check_model_directory(converted)
-    content["model"]["vocab"][1][1] = -2.5
-    path.write_text(json.dumps(content))
-    check_model_directory(converted)
