@@ -1,6 +1,5 @@
 """The group-size study of a policy: the evaluator plays groups, whoever the policy is."""
 
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -21,7 +20,7 @@ from tokengym.agents.evaluation.ties import (
     study_of,
 )
 from tokengym.agents.evaluation.worlds import EvaluatedWorld
-from tokengym.agents.rollouts import RolloutLog, RolloutRecord
+from tokengym.agents.rollouts import RolloutLog
 
 if TYPE_CHECKING:
     from tokengym.agents.training.job import Job
@@ -52,17 +51,10 @@ def tie_study(
     confirm(policy.jobs)
     with TemporaryDirectory() as scratch:
         log = RolloutLog(Path(scratch))
-        at: list[float] = []  # the first is when playing begins, a service having started
-
-        def note(what: str, done: int, total: int) -> None:
-            at.append(time.perf_counter())
-
-        policy.play([world], PolicyRollouts(name, plan, log, note, executor=world.executor))
+        policy.play([world], PolicyRollouts(name, plan, log, executor=world.executor))
         records = list(log.read(plan.segment(world.place, name)))
     groups = [records[at : at + plan.rollouts] for at in range(0, len(records), plan.rollouts)]
     turns = [turn for record in records for turn in record.own_turns]
-    counted = all(turn.completion_tokens is not None for turn in turns)
-    speed = sum(map(_tokens, records)) / (at[-1] - at[0]) if counted else None
     study = study_of(
         world.world,
         name,
@@ -72,16 +64,9 @@ def tie_study(
         tasks=[task.fingerprint for task in world.tasks],
         fallen=fallen_of([[record.metrics for record in group] for group in groups]),
         malformed=sum(turn.malformed for turn in turns) / max(len(turns), 1),
-        tokens_per_second=speed,
         role=world.role,
     )
     if not policy.jobs:
         return study
     useful = {row.size: row.useful.value for row in study.sizes}
     return replace(study, first=FirstPlay.of(policy.jobs[0], world, groups, useful))
-
-
-def _tokens(record: RolloutRecord) -> int:
-    """Return the tokens that a rollout's role held at the end, its replies among them."""
-    last = record.own_turns[-1]
-    return (last.prompt_tokens or 0) + (last.completion_tokens or 0)

@@ -76,7 +76,6 @@ class TieStudy:
         mean_reward: mean over all rollouts.
         correct_rate: share of rollouts above the threshold.
         malformed: share of the policy's malformed replies.
-        tokens_per_second: tokens read and written, each counted once; `None` where none were.
         sizes: one row a size, ascending.
         rewards: every reward, by group.
         tasks: the Task of each group: intervals are over Tasks.
@@ -93,7 +92,6 @@ class TieStudy:
     mean_reward: float
     correct_rate: float
     malformed: float
-    tokens_per_second: float | None
     sizes: tuple[SizeRow, ...]
     rewards: tuple[tuple[float, ...], ...]
     tasks: tuple[str, ...] = ()
@@ -147,7 +145,6 @@ def study_of(
     tasks: Sequence[str] = (),
     fallen: Sequence[Sequence[bool]] | None = None,
     malformed: float = 0.0,
-    tokens_per_second: float | None = None,
     role: str | None = None,
 ) -> TieStudy:
     """Describe what groups of each size are like, from the rewards of any groups.
@@ -163,7 +160,6 @@ def study_of(
         fallen: which rollouts missed the safety floor, shaped like `rewards`; `None` where there
             is none.
         malformed: share of malformed replies.
-        tokens_per_second: see `TieStudy`.
         role: whose rewards these are; the world's first role if `None`.
 
     Raises:
@@ -216,7 +212,6 @@ def study_of(
         mean_reward=float(rewards_R.mean()),
         correct_rate=float((rewards_R > threshold).mean()),
         malformed=malformed,
-        tokens_per_second=tokens_per_second,
         sizes=tuple(map(row, rows, dead)),
         rewards=tuple(tuple(map(float, group)) for group in counted),
         tasks=of_task,

@@ -26,8 +26,6 @@ def ties_report(study: TieStudy) -> Report:
     lines = [_means(study)]
     if study.malformed and study.first is None:
         lines.append(f"{study.malformed:.1%} of the replies were malformed.")
-    if study.tokens_per_second is not None:
-        lines.append(f"{study.tokens_per_second:,.0f} tokens read and written a second.")
     if study.first is not None:
         lines += study.first.lines()
     if study.left_out:

@@ -45,8 +45,6 @@ def test_a_model_at_an_address_is_studied(served: dict[str, Any]) -> None:
     found = study(served, 3, (2, 4))
     assert [len(group) for group in found.rewards] == [4, 4, 4]
     assert found.policy == served["model"]
-    assert found.tokens_per_second is not None
-    assert found.tokens_per_second > 0.0
     assert all(0.0 <= reward <= 1.0 for group in found.rewards for reward in group)
     shown = "\n".join(ties_report(found).lines)
     assert "an episode reads" in shown
