@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from tokengym.agents.evaluation.config import EvaluationConfig, WorldLevel
+from tokengym.agents.evaluation.config import EvaluationConfig
 from tokengym.agents.evaluation.folder import EvaluationFolder
 from tokengym.agents.evaluation.play_missing import PolicyRollouts
 from tokengym.agents.evaluation.policies import resolve_policy
@@ -110,8 +110,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options = parser.parse_args(arguments)
     until = time.monotonic() + 60.0 * options.minutes
     every = [f"{spec.short_name}:{level}" for spec in specs().values() for level in spec.levels]
-    levels, lines = [WorldLevel.parse(text) for text in options.level or every], 0
-    target = ServiceTarget.resolve(preset(levels[0].world, model=options.model))
+    levels, lines = options.level or every, 0
+    target = ServiceTarget.resolve(preset(levels[0].partition(":")[0], model=options.model))
     with Connection.open(target) as connection, tempfile.TemporaryDirectory() as scratch:
         for done, level in enumerate(levels):
             config = EvaluationConfig(

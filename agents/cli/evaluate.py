@@ -8,13 +8,13 @@ import typer
 
 from tokengym.agents.cli.options import Columns, Data, Workers, add_data, new_folder
 from tokengym.agents.cli.shown import INTERRUPTED, progress_bars, show
-from tokengym.agents.evaluation.config import EvaluationConfig, WorldLevel
+from tokengym.agents.evaluation.config import EvaluationConfig
 from tokengym.agents.evaluation.endpoint import EndpointError
 from tokengym.agents.evaluation.plan import EvaluationPlan
 from tokengym.agents.execution.executors import find_executor
 from tokengym.agents.settings.commands import takes
 from tokengym.envs.core.errors import OptionError
-from tokengym.envs.registry import make_world, spec
+from tokengym.envs.registry import make_world, spec_and_level
 
 _UNNAMED = "[]@/:. "
 
@@ -60,10 +60,9 @@ def evaluate(
     if not world or not policy:
         raise OptionError("name at least one world and one --policy")
     add_data(said, data, columns)
-    worlds = tuple(map(WorldLevel.parse, world))
     if "data" in said.get("options", {}) and "tasks" not in said:
-        said["tasks"] = _count_tasks(worlds, said.get("split", "test"), said["options"])
-    config = EvaluationConfig(worlds, tuple(policy), **said)
+        said["tasks"] = _count_tasks(world, said.get("split", "test"), said["options"])
+    config = EvaluationConfig(tuple(world), tuple(policy), **said)
     plan, executor = config.plan, find_executor(workers)
     out = out or _folder_of(plan)
     folder = EvaluationFolder(out)
@@ -110,11 +109,11 @@ def _verify(saved: Path) -> None:
     typer.echo(f"{verified.rollouts} rollouts replayed: all agree")
 
 
-def _count_tasks(worlds: Sequence[WorldLevel], split: str, options: Mapping[str, Any]) -> int:
+def _count_tasks(worlds: Sequence[str], split: str, options: Mapping[str, Any]) -> int:
     """Return the number of Tasks in a user's own data; the usual one where it has no end."""
     sizes = [
-        make_world(name, level, **{**spec(name).evaluation, **options}).size(split)
-        for name, level in worlds
+        make_world(one, level, **{**one.evaluation, **options}).size(split)
+        for one, level in map(spec_and_level, worlds)
     ]
     counted = [size for size in sizes if size is not None]
     # The least that an evaluation takes, so that it says which split has fewer.

@@ -5,10 +5,7 @@ import json
 import os
 import random
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass
-from email.utils import parsedate_to_datetime
-from time import time
 from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
@@ -217,13 +214,8 @@ def _reason(content: bytes) -> str:
 
 def _delay(response: "ClientResponse") -> float | None:
     """Return for how many seconds the server asks to wait; `None` if it does not say."""
-    for name, unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
-        text = response.headers.get(name, "")
-        seconds: float | None = None
-        with suppress(ValueError, OverflowError):
-            seconds = parsedate_to_datetime(text).timestamp() - time()
-        with suppress(ValueError):
-            seconds = float(text) * unit
-        if seconds is not None:
-            return min(max(0.0, seconds), _LONGEST_DELAY)  # in this order NaN is no delay
-    return None
+    try:
+        seconds = float(response.headers.get("retry-after", ""))
+    except ValueError:
+        return None
+    return min(max(0.0, seconds), _LONGEST_DELAY)  # in this order NaN is no delay

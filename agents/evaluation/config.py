@@ -2,48 +2,17 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import NamedTuple, Self
 
 from tokengym.agents.evaluation.chat_client import EndpointSettings
 from tokengym.agents.evaluation.plan import EvaluationPlace, EvaluationPlan, Split
 from tokengym.agents.settings import option
 from tokengym.agents.training.config import WorldOptions
 from tokengym.envs.core.errors import OptionError
-from tokengym.envs.core.spec import short_name
-from tokengym.envs.registry import opponents_of_one, policy, spec, spec_and_level
+from tokengym.envs.registry import opponents_of_one, policy, spec_and_level
 
 _OF_PLAN = (
     *("policies", "rollouts", "seed", "success_margin", "system", "model", "base_url", "renderer"),
 )
-
-
-class WorldLevel(NamedTuple):
-    """A world at one of its levels.
-
-    Attributes:
-        world: its id.
-        level: the level.
-    """
-
-    world: str
-    level: str
-
-    @classmethod
-    def parse(cls, text: str) -> Self:
-        """Read `energy` or `energy:day`; without a level it is the world's first.
-
-        Raises:
-            UnknownWorldError: if there is no such world.
-            OptionError: if it has no such level.
-        """
-        world_spec, level = spec_and_level(text)
-        world_spec.require_level(level)
-        return cls(world_spec.id, level)
-
-    @property
-    def name(self) -> str:
-        """The world's short name and the level: `energy:day`."""
-        return f"{short_name(self.world)}:{self.level}"
 
 
 @dataclass(frozen=True)
@@ -51,7 +20,7 @@ class EvaluationConfig(EndpointSettings, WorldOptions):
     """Tasks, policies and costs of an evaluation.
 
     Attributes:
-        worlds: the worlds, each at one level.
+        worlds: ids or short names, also with a level: `energy:day`; else it is the world's first.
         policies: who plays: a baseline's name, a run folder, a model's name or directory, a
             `tinker://` path, or `openai:MODEL@URL`.
         tasks: number of Tasks of each world, the first ones of the split.
@@ -66,10 +35,11 @@ class EvaluationConfig(EndpointSettings, WorldOptions):
         again: whether to play Tasks again whose answers have changed.
 
     Raises:
+        UnknownWorldError: if there is no such world.
         OptionError: if a value is not allowed.
     """
 
-    worlds: tuple[WorldLevel, ...]
+    worlds: tuple[str, ...]
     policies: tuple[str, ...]
     tasks: int = option(64, "Tasks of each world; all in your own data if not given", least=2)
     rollouts: int = option(1, "rollouts of each Task", least=1)
@@ -97,10 +67,10 @@ class EvaluationConfig(EndpointSettings, WorldOptions):
     def __post_init__(self) -> None:
         """Refuse invalid values, naming them."""
         super().__post_init__()
-        for name in ("worlds", "policies"):
-            values = list(getattr(self, name))
+        levels = [(world.id, level) for world, level in map(spec_and_level, self.worlds)]
+        for name, values in (("worlds", levels), ("policies", self.policies)):
             if not values or len(set(values)) < len(values):
-                raise OptionError(f"{name} must be one or more, all different, got {values}")
+                raise OptionError(f"{name} must be one or more, all different, got {[*values]}")
 
     @property
     def plan(self) -> EvaluationPlan:
@@ -115,8 +85,9 @@ class EvaluationConfig(EndpointSettings, WorldOptions):
         alike = {name: getattr(self, name) for name in _OF_PLAN}
         return EvaluationPlan(tuple(map(self._place, self.worlds)), prices=paid, **alike)
 
-    def _place(self, at: WorldLevel) -> EvaluationPlace:
-        world_spec = spec(at.world)
+    def _place(self, world: str) -> EvaluationPlace:
+        world_spec, level = spec_and_level(world)
+        world_spec.require_level(level)
         role = self.role or world_spec.roles[0]
         unknown = sorted({role, *self.opponents} - {*world_spec.roles})
         if unknown or role in self.opponents:
@@ -129,7 +100,7 @@ class EvaluationConfig(EndpointSettings, WorldOptions):
             policy(world_spec, who)
         return EvaluationPlace(
             world_spec.id,
-            at.level,
+            level,
             role,
             opponents,
             {**world_spec.evaluation, **self.options},
@@ -137,5 +108,5 @@ class EvaluationConfig(EndpointSettings, WorldOptions):
             self.tasks,
             self.temperature,
             self.max_tokens,
-            at.name.replace(":", "_"),
+            f"{world_spec.short_name}_{level}",
         )

@@ -20,7 +20,8 @@ from tokengym.agents.evaluation.chat_client import (
     EndpointSettings,
     RequestError,
 )
-from tokengym.agents.rollouts import REFUSED, RolloutOrigin, RolloutRecord, record_episode
+from tokengym.agents.rollouts import RolloutOrigin, RolloutRecord, record_episode
+from tokengym.agents.rollouts.record import REFUSED
 from tokengym.agents.tinker.chat_tools import next_messages, with_call
 from tokengym.envs.core.display import shorten
 from tokengym.envs.core.episode import DecodedReply, OpponentPolicy, TextEpisode

@@ -27,13 +27,12 @@ from tokengym.agents.settings import plain, read_plain
 from tokengym.atomic_write import replacing
 from tokengym.envs.core.errors import DataError, OptionError
 from tokengym.envs.registry import spec
-from tokengym.installed import installed_version
+from tokengym.installed import installed_versions
 
 SCHEMA_VERSION = 3
 """Version of the folder's layout; it goes up whenever an older one can no longer be read."""
 
 _FILE = "evaluation.json"
-_PACKAGES = ("tokengym", "numpy", "scipy", "openai", "tinker", "torch", "transformers")
 
 
 class SavedEvaluation(NamedTuple):
@@ -175,12 +174,11 @@ class EvaluationFolder:
             results: what was found; `None` while it is under way.
         """
         self.folder.mkdir(parents=True, exist_ok=True)
-        versions = {"python": platform.python_version(), "platform": platform.platform()}
-        versions |= {name: found for name in _PACKAGES if (found := installed_version(name))}
+        where = {"python": platform.python_version(), "platform": platform.platform()}
         data = {
             "schema": SCHEMA_VERSION,
             "plan": asdict(plan),
-            "versions": versions,
+            "versions": {**where, **installed_versions()},
             "worlds": [
                 {
                     "fingerprints": [task.fingerprint for task in world.tasks],

@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 from tokengym.agents.evaluation.folder import EvaluationFolder
 from tokengym.agents.evaluation.run import Evaluation
 from tokengym.agents.evaluation.worlds import EvaluatedWorld
-from tokengym.agents.rollouts import RolloutOrigin, RolloutRecord, TurnExchange, record_episode
+from tokengym.agents.rollouts import RolloutOrigin, RolloutRecord, record_episode
 from tokengym.agents.settings import plain
 from tokengym.agents.training.folder.run import RunFolder
-from tokengym.envs.core.episode import DecodedReply
+from tokengym.envs.core.episode import DecodedReply, TurnExchange
 from tokengym.envs.core.errors import TokengymError
 from tokengym.envs.core.task import Task, canonical_json
 from tokengym.envs.core.turn import StopReason

@@ -16,7 +16,7 @@ from tinker_cookbook.rl.types import (
 )
 from tinker_cookbook.rl.types import StopReason as TinkerStop
 
-from tokengym.agents.rollouts import is_malformed
+from tokengym.agents.rollouts.record import is_malformed
 from tokengym.agents.rollouts.repetition import copies, repeats_itself
 from tokengym.agents.tinker.coordinator import Coordinator, Opponent
 from tokengym.agents.tinker.fair_turns import take_turn

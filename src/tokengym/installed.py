@@ -18,6 +18,12 @@ _MODULES = {
 }
 """By extra, modules that come with it."""
 
+_LIBRARIES = (
+    *("tokengym", "gymnasium", "numpy", "scipy", "openai", "tinker", "tinker-cookbook"),
+    *("tokenizers", "torch", "transformers"),
+)
+"""Distributions that results depend on."""
+
 
 def require_extra(extra: str, what: str) -> None:
     """Refuse what needs an extra that is not installed.
@@ -41,3 +47,8 @@ def installed_version(name: str) -> str | None:
         return version(name)
     except PackageNotFoundError:
         return None
+
+
+def installed_versions() -> dict[str, str]:
+    """Return the version of each installed distribution that results depend on, by its name."""
+    return {name: found for name in _LIBRARIES if (found := installed_version(name))}

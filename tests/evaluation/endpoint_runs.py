@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.evaluation.endpoint_server import Endpoint
-from tokengym.agents.evaluation.config import EvaluationConfig, WorldLevel
+from tokengym.agents.evaluation.config import EvaluationConfig
 from tokengym.agents.evaluation.folder import EvaluationFolder
 from tokengym.agents.evaluation.play_missing import Progress
 from tokengym.agents.evaluation.run import run_evaluation
@@ -55,7 +55,7 @@ def run(
     """Evaluate the endpoint's model; returns its rollouts."""
     policy = f"openai:{model}@{endpoint.url}"
     settings = {"tasks": 6, "concurrency": concurrency, **changes}
-    config = EvaluationConfig((WorldLevel.parse(world),), (policy,), **settings)
+    config = EvaluationConfig((world,), (policy,), **settings)
     run_evaluation(config, EvaluationFolder(folder), progress)
     return list(EvaluationFolder(folder).rollouts.read())
 

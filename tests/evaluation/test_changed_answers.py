@@ -10,7 +10,7 @@ pytest.importorskip("aiohttp")
 from tests.evaluation.endpoint_runs import forecast
 from tests.evaluation.endpoint_server import Endpoint, serving
 from tests.own_data import correct, papers, questions, write
-from tokengym.agents.evaluation.config import EvaluationConfig, WorldLevel
+from tokengym.agents.evaluation.config import EvaluationConfig
 from tokengym.agents.evaluation.folder import EvaluationFolder
 from tokengym.agents.evaluation.results import Results
 from tokengym.agents.evaluation.run import run_evaluation
@@ -30,7 +30,7 @@ def evaluate(
     again: bool = False,
 ) -> Results:
     config = EvaluationConfig(
-        (WorldLevel.parse(world),), (policy,), tasks=tasks, options={"data": str(path)}, again=again
+        (world,), (policy,), tasks=tasks, options={"data": str(path)}, again=again
     )
     return run_evaluation(config, EvaluationFolder(folder))
 

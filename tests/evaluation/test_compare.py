@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 
 from tests.evaluation.written_run import rollouts, scale_of, write_evaluation
 from tokengym.agents.cli import app
-from tokengym.agents.evaluation.config import EvaluationConfig, WorldLevel
+from tokengym.agents.evaluation.config import EvaluationConfig
 from tokengym.agents.evaluation.folder import EvaluationFolder
 from tokengym.agents.evaluation.run import run_evaluation
 from tokengym.agents.training.config import JobConfig, SftConfig
@@ -86,7 +86,7 @@ def test_runs_are_compared_in_pairs(tmp_path: Path) -> None:
 def test_an_evaluation_is_compared_with_a_run(tmp_path: Path) -> None:
     run = finished(tmp_path / "run", RL, 0.1, 0.3)
     config = EvaluationConfig(
-        (WorldLevel(RL.world, RL.level),),
+        (f"{RL.world}:{RL.level}",),
         ("noisy",),
         tasks=8,
         options={"prompt": "full"},

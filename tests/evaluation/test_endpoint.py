@@ -10,7 +10,7 @@ from tests.evaluation.endpoint_runs import Answer, forecast, results, run
 from tests.evaluation.endpoint_server import Endpoint, serving
 from tests.integrations.reference import DESKS, TOOLS, check_answered, play_called
 from tokengym.agents.evaluation.chat_client import KEY_VARIABLE
-from tokengym.agents.evaluation.config import EvaluationConfig, WorldLevel
+from tokengym.agents.evaluation.config import EvaluationConfig
 from tokengym.agents.evaluation.endpoint import EndpointError, parse_endpoint
 from tokengym.agents.evaluation.folder import EvaluationFolder
 from tokengym.agents.evaluation.run import run_evaluation
@@ -133,7 +133,7 @@ def test_other_forms_are_refused(text: str) -> None:
 
 def test_without_address_a_key_is_needed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
-    config = EvaluationConfig((WorldLevel.parse("forecast"),), ("openai:gpt",), tasks=2)
+    config = EvaluationConfig(("forecast",), ("openai:gpt",), tasks=2)
     with pytest.raises(OptionError, match="OPENAI_API_KEY"):
         run_evaluation(config, EvaluationFolder(tmp_path))
     assert list(tmp_path.iterdir()) == []

@@ -27,9 +27,7 @@ def test_passing_errors_are_retried_within_bounds(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("headers", "seconds"),
     [
-        ({"retry-after-ms": "20"}, 0.02),
         ({"retry-after": "2"}, 2.0),
-        ({"retry-after": "Wed, 21 Oct 2015 07:28:00 GMT"}, 0.0),
         *(({"retry-after": text}, 0.0) for text in ("-3", "nan")),
         *(({"retry-after": text}, 120.0) for text in ("1e9", "inf")),
         *(({"retry-after": text}, None) for text in ("", "soon")),

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from filelock import FileLock
 
-from tokengym.agents.evaluation.config import EvaluationConfig, WorldLevel
+from tokengym.agents.evaluation.config import EvaluationConfig
 from tokengym.agents.evaluation.folder import EvaluationFolder
 from tokengym.agents.evaluation.plan import EvaluationPlan
 from tokengym.agents.evaluation.report import evaluation_report
@@ -31,8 +31,7 @@ from tokengym.envs.registry import BY_ID, BY_SHORT_NAME
 
 def asked(*policies: str, worlds: str = "energy warehouse", **changes: Any) -> EvaluationConfig:
     settings = {"tasks": 6, "rollouts": 2, **changes}
-    levels = tuple(WorldLevel.parse(one) for one in worlds.split())
-    return EvaluationConfig(levels, policies or ("noisy", "oracle"), **settings)
+    return EvaluationConfig(tuple(worlds.split()), policies or ("noisy", "oracle"), **settings)
 
 
 def run(config: EvaluationConfig, folder: Path) -> tuple[Results, int]:
@@ -211,12 +210,14 @@ def test_what_makes_no_sense_is_named(tmp_path: Path, change: dict[str, Any], me
 
 
 def test_worlds_are_named_with_their_level() -> None:
-    assert WorldLevel.parse("energy:day").name == "energy:day"
-    assert WorldLevel.parse("energy") == ("tokengym/Energy-v2", "small")
+    places = asked(worlds="energy:day energy").plan.places
+    assert [place.name for place in places] == ["energy:day", "energy:small"]
     with pytest.raises(OptionError, match="has the levels"):
-        WorldLevel.parse("energy:night")
+        _ = asked(worlds="energy:night").plan
     with pytest.raises(UnknownWorldError, match="did you mean"):
-        WorldLevel.parse("enrgy")
+        asked(worlds="enrgy")
+    with pytest.raises(OptionError, match="all different"):
+        asked(worlds="energy energy:small")
 
 
 def test_settings_survive_their_json(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from tests.warm import CONTEXT
 from tokengym.agents.cli import app
-from tokengym.agents.evaluation.config import EvaluationConfig, WorldLevel
+from tokengym.agents.evaluation.config import EvaluationConfig
 from tokengym.agents.evaluation.folder import EvaluationFolder
 from tokengym.agents.evaluation.play_missing import Progress
 from tokengym.agents.evaluation.run import run_evaluation
@@ -52,9 +52,7 @@ def evaluate(
     **changes: Any,
 ) -> dict[str, bytes]:
     """Evaluate; returns every file that there is in the end."""
-    config = EvaluationConfig(
-        (WorldLevel.parse(world),), (policy,), **{"tasks": TASKS, "concurrency": 4, **changes}
-    )
+    config = EvaluationConfig((world,), (policy,), **{"tasks": TASKS, "concurrency": 4, **changes})
     run_evaluation(config, EvaluationFolder(folder), progress, executor=executor)
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*.json*")}
 

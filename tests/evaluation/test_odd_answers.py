@@ -17,7 +17,7 @@ from tests.evaluation.endpoint_server import Endpoint, serving
 from tokengym.agents.evaluation import endpoint as endpoints
 from tokengym.agents.evaluation.chat_answer import ChatAnswer
 from tokengym.agents.evaluation.chat_client import EndpointSettings
-from tokengym.agents.evaluation.config import EvaluationConfig, WorldLevel
+from tokengym.agents.evaluation.config import EvaluationConfig
 from tokengym.agents.evaluation.folder import EvaluationFolder
 from tokengym.agents.evaluation.report import saved_report
 from tokengym.agents.evaluation.run import run_evaluation
@@ -164,9 +164,7 @@ def test_another_model_is_recorded_and_warned_of_once(
 ) -> None:
     sent = json.dumps(answer(GOOD, model="some/model-mini")).encode()
     with serving(Endpoint(forecast, body=lambda _: sent)) as endpoint:
-        config = EvaluationConfig(
-            (WorldLevel.parse("forecast"),), (f"openai:some/model@{endpoint.url}",), tasks=4
-        )
+        config = EvaluationConfig(("forecast",), (f"openai:some/model@{endpoint.url}",), tasks=4)
         run_evaluation(config, EvaluationFolder(tmp_path))
     assert capsys.readouterr().err.count("another model answers, some/model-mini") == 1
     records = list(EvaluationFolder(tmp_path).rollouts.read())

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from benchmarks import level_scales
-from tokengym.agents.evaluation.config import EvaluationConfig, WorldLevel
+from tokengym.agents.evaluation.config import EvaluationConfig
 from tokengym.agents.evaluation.folder import EvaluationFolder
 from tokengym.agents.evaluation.plan import RUN_POLICIES
 from tokengym.agents.evaluation.run import run_evaluation
@@ -40,11 +40,11 @@ ROWS = [json.loads(line) for line in FILE.read_text(encoding="utf-8").splitlines
 def test_skill_is_the_same_number_for_all_who_state_it(
     world_id: str, level: str, options: dict[str, Any], tmp_path: Path
 ) -> None:
-    place, world = WorldLevel(world_id, level), make_world(world_id, level, **options)
+    world = make_world(world_id, level, **options)
     assert (shipped_blind(world, world.spec.roles[0]) is not None) == (
         (world_id, level, options) in LEVELS
     )
-    config = EvaluationConfig((place,), ("random",), tasks=TASKS, options=options)
+    config = EvaluationConfig((f"{world_id}:{level}",), ("random",), tasks=TASKS, options=options)
     folder = EvaluationFolder(tmp_path)
     result = run_evaluation(config, folder)
     evaluated = result.policies[0].skill.value

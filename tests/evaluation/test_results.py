@@ -23,8 +23,8 @@ from tests.evaluation.written_rollouts import (
     share_of,
     total,
 )
-from tokengym.agents.evaluation.config import WorldLevel
 from tokengym.agents.evaluation.report import evaluation_report
+from tokengym.envs.registry import spec_and_level
 
 
 def differences(first: Sequence[Sequence[float]], second: Sequence[Sequence[float]]) -> list[float]:
@@ -46,10 +46,10 @@ def share_of_replies(what: Callable[[dict[str, Any]], bool]) -> Callable[[dict[s
 @everywhere
 def test_who_played_what_is_stated(written: Written, world: str, policy: str) -> None:
     found = written.of(world, policy)
-    level = WorldLevel.parse(world)
+    spec, level = spec_and_level(world)
     names = ("world", "level", "policy", "role", "tasks", "rollouts")
     role = "operator" if world.startswith("energy") else "forecaster"
-    wanted = (level.world, level.level, policy, role, TASKS, ROLLOUTS)
+    wanted = (spec.id, level, policy, role, TASKS, ROLLOUTS)
     assert tuple(found[name] for name in names) == wanted
     assert (found["temperature"], found["max_tokens"]) == (None, None)
 
@@ -129,7 +129,8 @@ def test_policies_of_a_level_are_compared_pairwise(
     found = written.found["pairs"]
     names = ("world", "level", "first", "second")
     assert [tuple(pair[name] for name in names) for pair in found] == [
-        (*WorldLevel.parse(world), first, second) for world, first, second in wanted
+        (spec_and_level(world)[0].id, spec_and_level(world)[1], first, second)
+        for world, first, second in wanted
     ]
     p_values = []
     for pair, (world, *two) in zip(found, wanted, strict=True):

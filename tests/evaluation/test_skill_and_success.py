@@ -16,7 +16,6 @@ from tests.evaluation.written_rollouts import (
     everywhere,
     share_of,
 )
-from tokengym.agents.evaluation.config import WorldLevel
 from tokengym.agents.evaluation.report import evaluation_report
 from tokengym.envs import make_world
 
@@ -30,7 +29,7 @@ def test_skill_and_optimum_share_the_compared_unit(written: Written, world: str)
     assert scale.unit == ("expected" if world.startswith("forecast") else "realised")
     blind, oracle = written.ends(world, "null")
     assert scale.ends == pytest.approx((fmean(blind), fmean(oracle)))
-    made = make_world(*WorldLevel.parse(world))
+    made = make_world(world)
     role = made.spec.roles[0]
     limits = [made.optimum(task)[role] for task in made.first_tasks("test", TASKS)]
     assert scale.optimum == pytest.approx(sum(limit.value for limit in limits) / TASKS)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tokengym.agents.evaluation.config import EvaluationConfig, WorldLevel
+from tokengym.agents.evaluation.config import EvaluationConfig
 from tokengym.agents.evaluation.folder import EvaluationFolder
 from tokengym.agents.evaluation.run import run_evaluation
 from tokengym.agents.evaluation.verify import changes, verify_evaluation
@@ -19,7 +19,7 @@ WORLDS = ("forecast:easy", "energy:small")
 def kept(tmp_path_factory: pytest.TempPathFactory) -> EvaluationFolder:
     """An evaluation of two policies on three Tasks in two worlds."""
     folder = EvaluationFolder(tmp_path_factory.mktemp("evaluation"))
-    worlds = tuple(map(WorldLevel.parse, WORLDS))
+    worlds = WORLDS
     config = EvaluationConfig(worlds, ("noisy", "null"), tasks=3, rollouts=2)
     run_evaluation(config, folder)
     return folder

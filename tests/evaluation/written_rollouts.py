@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from tokengym.agents.evaluation.config import EvaluationConfig, WorldLevel
+from tokengym.agents.evaluation.config import EvaluationConfig
 from tokengym.agents.evaluation.folder import EvaluationFolder
 from tokengym.agents.evaluation.results import Results
 from tokengym.agents.evaluation.run import Evaluation, run_evaluation
@@ -22,7 +22,7 @@ TASKS, ROLLOUTS, MARGIN = 12, 5, 0.25
 PRICES = (3.0, 15.0)
 EXPECTED = "expected_return/forecaster"
 CONFIG = EvaluationConfig(
-    tuple(map(WorldLevel.parse, WORLDS)),
+    WORLDS,
     POLICIES,
     tasks=TASKS,
     rollouts=ROLLOUTS,

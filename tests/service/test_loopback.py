@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from tests.evaluation.endpoint_server import Endpoint, serving
-from tokengym.agents.evaluation.config import EvaluationConfig, WorldLevel
+from tokengym.agents.evaluation.config import EvaluationConfig
 from tokengym.agents.evaluation.folder import EvaluationFolder
 from tokengym.agents.evaluation.run import run_evaluation
 from tokengym.agents.service import LocalService
@@ -101,7 +101,7 @@ def test_an_endpoint_on_this_machine_is_evaluated(
     set_proxy(variable)
     with serving(Endpoint(lambda body: ("Probability: 0.4", "stop", None))) as endpoint:
         policy = f"openai:some/model@{endpoint.url}"
-        config = EvaluationConfig((WorldLevel.parse("forecast"),), (policy,), tasks=2)
+        config = EvaluationConfig(("forecast",), (policy,), tasks=2)
         run_evaluation(config, EvaluationFolder(tmp_path))
     assert len(endpoint.asked) == 2
     assert asked == []

@@ -11,18 +11,14 @@ from typing import Any
 from rich.console import Console
 
 from tokengym.agents.evaluation.experiment import run_experiment
-from tokengym.agents.rollouts import (
-    SampledTokens,
-    TurnExchange,
-    record_episode,
-    train_segment,
-)
+from tokengym.agents.rollouts import SampledTokens, record_episode, train_segment
 from tokengym.agents.training.config import JobConfig
 from tokengym.agents.training.folder.run import RunFolder
 from tokengym.agents.training.folder.run_summary import RunSummary
 from tokengym.agents.training.job import Job
 from tokengym.agents.training.progress import Progress
 from tokengym.agents.viewer import REPORT, write_page
+from tokengym.envs.core.episode import TurnExchange
 from tokengym.envs.tokens.episode import Episode
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.training.jobs import run_job
-from tokengym.agents.evaluation.config import EvaluationConfig, WorldLevel
+from tokengym.agents.evaluation.config import EvaluationConfig
 from tokengym.agents.evaluation.folder import EvaluationFolder
 from tokengym.agents.evaluation.plan import AFTER
 from tokengym.agents.evaluation.run import run_evaluation
@@ -31,7 +31,7 @@ def test_a_run_reports_what_an_evaluation_of_both_policies_finds(
     run = RunFolder(tmp_path / "run")
     run_job(preset("forecast", "easy", **sizes, **served), run.folder)
     asked = EvaluationConfig(
-        (WorldLevel.parse("forecast:easy"),),
+        ("forecast:easy",),
         (served["model"], str(run.folder)),
         tasks=TASKS,
         max_tokens=run.config.max_tokens,

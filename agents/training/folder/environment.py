@@ -9,12 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tokengym.agents.training.connection import Connection
-from tokengym.installed import installed_version
-
-_LIBRARIES = (
-    *("tokengym", "gymnasium", "numpy", "scipy", "tinker", "tinker-cookbook"),
-    *("tokenizers", "torch", "transformers"),
-)
+from tokengym.installed import installed_versions
 
 
 def describe_environment(connection: Connection) -> dict[str, Any]:
@@ -25,7 +20,7 @@ def describe_environment(connection: Connection) -> dict[str, Any]:
     """
     service = connection.service
     return {
-        "versions": {name: installed_version(name) for name in _LIBRARIES},
+        "versions": installed_versions(),
         "python": platform.python_version(),
         "platform": platform.platform(),
         "processor": _processor(),
