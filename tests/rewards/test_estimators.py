@@ -119,7 +119,7 @@ def test_unbiased_estimators_expect_the_true_gradient(name: str) -> None:
     scores = np.eye(3)[members] - chances
     update = np.zeros(3)
     for group, weight, score in zip(payoffs[members], weights, scores, strict=True):
-        asked = Batch(group[None], np.ones((1, size), np.bool_), np.ones((1, size)), payoffs[:1])
+        asked = Batch(group[None], np.ones((1, size), np.bool_), np.ones((1, size)))
         update += weight * of(name).advantages(asked)[0] @ score
     true = chances * (payoffs - chances @ payoffs)
     cosine = update @ true / np.linalg.norm(update) / np.linalg.norm(true)

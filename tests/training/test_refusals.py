@@ -35,7 +35,6 @@ pytestmark = pytest.mark.filterwarnings("ignore")
         ("train energy --level commit --credit exact", "--credit exact is not known here"),
         ("dpo forecast --preferences nowhere", "holds no run"),
         ("dpo forecast --preferences unsaved", "kept 0 training rollouts of the forecaster"),
-        ("sft forecast,energy", "tokengym sft is for one world"),
         (
             "train forecast --precision bfloat16 --model x --base-url http://y",
             "--precision bfloat16 is for a local service",
