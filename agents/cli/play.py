@@ -156,24 +156,12 @@ def _show_end(world: World, record: PlayedEpisode) -> None:
     for role, value in record.returns.items():
         stopped = record.turns[-1].stop_reason
         typer.secho(f"{role} earned {value:.4f}; {stopped}", fg="yellow", bold=True)
-        _show_luck(value, record.metrics.get(expected_return(role)))
         best = world.optimum(record.task).get(role)
         if best is not None:
             kind = "optimum" if best.exact else "bound"
             typer.secho(f"  at most {best.value:.4f} can be expected ({kind})", fg="yellow")
     for name, number in record.metrics.items():
         typer.echo(f"  {name}: {number:g}")
-
-
-def _show_luck(earned: float, expected: float | None) -> None:
-    """Say what chance added, where it is known what the replies earn on average."""
-    if expected is not None and expected != earned:
-        luck = earned - expected
-        typer.secho(
-            f"  these replies earn {expected:.4f} on average over outcomes; {abs(luck):.4f} "
-            f"{'more' if luck > 0.0 else 'less'} was luck",
-            fg="yellow",
-        )
 
 
 def _show_oracle(

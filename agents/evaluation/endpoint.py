@@ -6,7 +6,6 @@ wrong with every request stops, with the sentence that helps.
 
 import asyncio
 import os
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
@@ -92,7 +91,6 @@ class Endpoint:
         limit: the name of the parameter that limits a reply's tokens.
         takes_tools: whether tools may be declared: not once it has refused them.
         answered: whether it has ever answered: if so, a failure is not of every request.
-        others: models that it says have answered, and that were not asked for.
     """
 
     client: ChatClient
@@ -103,7 +101,6 @@ class Endpoint:
     limit: str = "max_tokens"
     takes_tools: bool = True
     answered: bool = False
-    others: set[str] = field(default_factory=set)
     _probing: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     @classmethod
@@ -155,9 +152,6 @@ class Endpoint:
         finish = "refusal" if answer.refusal else answer.finish_reason
         complete = is_complete(finish) or finish in REFUSALS
         other = None if answer.model == self.model else answer.model
-        if other is not None and other not in self.others:
-            self.others.add(other)
-            print(f"{self.policy}: another model answers, {other}", file=sys.stderr)
         noted = answer.model_dump(include={"prompt_tokens", "completion_tokens"})
         noted |= {"finish": finish, "model": other}
         message: dict[str, Any] = {"role": "assistant", "content": answer.text}
