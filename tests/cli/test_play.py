@@ -40,8 +40,8 @@ def test_replies_are_compared_by_what_they_are_worth() -> None:
     worth = 0.05 + 0.95 * (1.0 - (0.9 - exact) ** 2 - exact * (1.0 - exact))
     best = 0.05 + 0.95 * (1.0 - exact * (1.0 - exact))
     said = re.search(
-        r"at most ([0-9.]+) can be expected \(optimum\)[\s\S]+forecaster earns ([0-9.]+) on average "
-        r"over outcomes; this episode's replies ([0-9.]+)",
+        r"at most ([0-9.]+) can be expected \(optimum\)[\s\S]+"
+        r"forecaster earns ([0-9.]+) on average over outcomes; this episode's replies ([0-9.]+)",
         shown,
     )
     assert said is not None

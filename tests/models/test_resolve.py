@@ -1,6 +1,7 @@
 """Names become directories: from disk, GGUF files, packages and the hub; failures are one line."""
 
 import dataclasses
+import hashlib
 import os
 import subprocess
 import sys
@@ -12,7 +13,7 @@ import pytest
 from tests.models.fake_hub import hub
 from tests.models.tiny_gguf import write_gguf, write_wheel
 from tokengym.agents.models import ModelError, is_model_name, resolve_model
-from tokengym.agents.models.converted import converted_folder, file_hash
+from tokengym.agents.models.converted import converted_folder
 from tokengym.agents.models.reference import REFERENCE_MODELS
 
 CLOSED = "http://127.0.0.1:9"
@@ -84,7 +85,7 @@ def packaged(tmp_path: Path, cache_home: Path, monkeypatch: pytest.MonkeyPatch) 
         package="tiny-model",
         version="1.0",
         member=member,
-        sha256=file_hash(file),
+        sha256=hashlib.sha256(file.read_bytes()).hexdigest(),
     )
     monkeypatch.setitem(REFERENCE_MODELS, "tiny", model)
     for installer in ("PIP", "UV"):
