@@ -65,7 +65,8 @@ class Coordinator:
             alone, so that it is the same for all episodes of a group.
         max_trajectory_tokens: budget of one role's observations and replies together.
         max_turn_tokens: longest reply; kept free in the trajectory budget.
-        reply_timeout: seconds a reply may take, an opponent's included, before the others continue.
+        reply_timeout: seconds above 0 that a reply may take, an opponent's included, before the
+            others continue.
         openings: see `Episode`; shared by the episodes of a group.
 
     Attributes:
@@ -74,8 +75,7 @@ class Coordinator:
 
     Raises:
         RoleError: if a role is unknown or has nobody, or more than one, to play it.
-        OptionError: if the codec's name is unknown, a budget leaves no room for a reply, or the
-            timeout is not positive.
+        OptionError: if the codec's name is unknown or a budget leaves no room for a reply.
     """
 
     def __init__(
@@ -104,8 +104,6 @@ class Coordinator:
                 f"a reply must fit in the budgets, got max_trajectory_tokens="
                 f"{max_trajectory_tokens} and max_turn_tokens={max_turn_tokens}"
             )
-        if not reply_timeout > 0:
-            raise OptionError(f"reply_timeout must be positive, got {reply_timeout}")
         self.world = world
         self.task = task
         self.codec = codec_for(as_codec(codec), world.declared_tools)

@@ -7,7 +7,6 @@ the runs it was given.
 
 from tokengym.agents.viewer.library import open_runs
 from tokengym.agents.viewer.pages import REPORT, index_page, whole_page, write_page
-from tokengym.agents.viewer.run_view import RunView
 from tokengym.agents.viewer.server import Viewer
 
-__all__ = ["REPORT", "RunView", "Viewer", "index_page", "open_runs", "whole_page", "write_page"]
+__all__ = ["REPORT", "Viewer", "index_page", "open_runs", "whole_page", "write_page"]
