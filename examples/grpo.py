@@ -79,7 +79,7 @@ def play(sampler, tasks, seed, temperature=1.0):
 def datums(turns, advantage):
     """Lay an episode out as training data: every sampled token gets the episode's advantage.
 
-    What a turn reads mostly begins with all that the turn before it read and wrote. Such turns
+    Most turns read all that the turn before them read and wrote, and then more. Such turns
     share a sequence, so that the service computes it once; where a chat format rewrites what was
     said (it may drop the thinking), a new sequence begins.
     """

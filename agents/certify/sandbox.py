@@ -122,7 +122,7 @@ class Sandbox(Source):
 
         def reply(text: str) -> SourceStep:
             if self._process is not process:
-                raise SourceFailure("the process that held the episode has ended")
+                raise SourceFailure("the episode's process has ended")
             doing = f"replying {shorten(ascii(text))} ({len(text)} characters) to {place}"
             return SourceStep(*self._ask(doing, do="reply", number=number, text=text)["step"])
 

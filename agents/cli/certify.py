@@ -143,7 +143,7 @@ def run(
                 known = read_certificate(folder)
                 if known.holds_for(name, options, settings, asked.harder):
                     return waive(known, accepted)
-            # What is known is kept after each check: whoever ends this run leaves it behind.
+            # Findings are saved after each check, so that an interrupted run leaves them behind.
             keep = None if asked.only else partial(save, folder=folder)
             run = partial(certify_target, harder=asked.harder, only=asked.only, progress=progress)
             made = waive(run(name, options, settings, limits, keep=keep), accepted)

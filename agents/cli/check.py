@@ -40,7 +40,7 @@ class _Asked(WorldOptions):
     tasks: int = option(40, "Tasks that policies play", least=2)
     seed: int = option(0, "seed of the laws' examples")
     ladder: bool = option(
-        False, "print only the rungs of each level, as on file for shipped levels"
+        False, "print only the reference policies of each level, as on file for shipped levels"
     )
     json_file: Path | None = option(None, "also write the results to this file", flag="--json")
     ties: float = option(0.5, "largest share of groups of eight that may tie", least=0, most=1)

@@ -67,7 +67,7 @@ def compare(
     for other in read[1:]:
         _require_one_test(read[0].plan.places, other.plan.places)
     pairs = _pairs(read)
-    header = "policy", "trained by", "place", "return", "skill", "Tasks"
+    header = "policy", "trained by", "setting", "return", "skill", "Tasks"
     show(Table(header, [*_figures(read), *_scripts(read)]))
     for standing in _standings(read):
         typer.echo(standing)
@@ -81,11 +81,11 @@ def compare(
             "returns are expected ones where they are known; p by Holm; 'detectable' is the "
             "smallest true difference that this many Tasks find with a power of 80 %"
         )
-        show(Table(("difference of", "place", "return", "p", "detectable"), pairs, note=note))
+        show(Table(("difference of", "setting", "return", "p", "detectable"), pairs, note=note))
 
 
 def _standings(read: Sequence[_Read]) -> Iterator[str]:
-    """Yield between which rungs of its level's ladder each policy stands, where that is known."""
+    """Yield each policy's standing among the reference policies of its level, where it is known."""
     for one in read:
         for row in one.results.policies:
             if row.standing:

@@ -1,4 +1,4 @@
-"""What a command found, on the terminal."""
+"""Results of commands, printed on the terminal."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

@@ -37,7 +37,7 @@ _PACKAGES = ("tokengym", "numpy", "scipy", "openai", "tinker", "torch", "transfo
 
 
 class SavedEvaluation(NamedTuple):
-    """What the folder of an evaluation holds besides its rollouts.
+    """Contents of an evaluation's folder besides its rollouts.
 
     Attributes:
         plan: what was asked.

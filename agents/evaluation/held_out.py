@@ -149,10 +149,10 @@ def _worlds(job: Job) -> list[EvaluatedWorld]:
 
 
 async def _scale(session: TrainingSession, world: EvaluatedWorld) -> Scale:
-    """Return what scripted policies earn in a place.
+    """Return the returns of scripted policies in one setting.
 
-    Against a model, whose replies cost tokens, only the most telling policies play, and the blind
-    one is chosen against a script.
+    Against a model, whose replies cost tokens, only the most informative policies play, and the
+    input-independent baseline is chosen against a script.
     """
     if world.scripted:
         # In a thread of its own, so that what is sampled meanwhile does not wait.

@@ -130,7 +130,7 @@ class ModelPolicy:
 
     @property
     def title(self) -> str:
-        """What studies call it: the model or run, its weights and its temperature."""
+        """Name in studies: the model or run, its weights and its temperature."""
         config, run = self.jobs[0].config, RunFolder(Path(self.name))
         weights = run.weights.sampler if run.exists else self.name
         checkpoint = ""

@@ -24,7 +24,7 @@ _LABEL = re.compile(r"[A-Za-z]\w*")
 
 @dataclass(frozen=True)
 class EvaluationPlace:
-    """What is played, by all policies alike.
+    """Tasks that all policies play.
 
     Attributes:
         world: id of the world.
@@ -64,7 +64,7 @@ class EvaluationPlace:
 
 @dataclass(frozen=True)
 class EvaluationPlan:
-    """What an evaluation plays and counts.
+    """Tasks, policies and counts of an evaluation.
 
     Attributes:
         places: where.

@@ -31,7 +31,7 @@ class Player(Protocol):
 
     @property
     def origin(self) -> RolloutOrigin:
-        """What its rollouts have in common: who played, and how replies were sampled."""
+        """Properties that its rollouts share: who played, and how replies were sampled."""
         ...
 
     @property

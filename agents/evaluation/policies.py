@@ -37,7 +37,7 @@ def resolve_policy(
         OptionError: if the policy is unknown or cannot be had; it names who there is.
     """
     if name.startswith(PREFIX):
-        Endpoint.named(name, settings)  # what is wrong with it is said before anything is played
+        Endpoint.named(name, settings)  # raises before anything is played
         return EndpointPolicy(name, settings, plan.system or "")
     without = [world.place.name for world in worlds if name not in world.baselines]
     if not without:
@@ -104,7 +104,7 @@ class EndpointPolicy:
 
     @property
     def title(self) -> str:
-        """What studies call it."""
+        """Name in studies."""
         return self.name
 
     def play(self, worlds: Sequence[EvaluatedWorld], rollouts: PolicyRollouts) -> None:

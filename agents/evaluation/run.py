@@ -115,7 +115,7 @@ def run_evaluation(
         UnknownWorldError, OptionError, ModelError: if the folder holds another evaluation, or a
             world, a policy, a role or an opponent is unknown or cannot be had, answers in it have
             changed, or another process plays it.
-        EndpointError: if an endpoint fails for good. What was played is kept.
+        EndpointError: if an endpoint fails for good. Finished rollouts are kept.
     """
     evaluation = Evaluation.resolve(config.plan, folder, executor)
     if not config.again:

@@ -27,7 +27,7 @@ from tokengym.envs.registry import make_world
 
 
 class VerifiedRollouts(NamedTuple):
-    """What verifying found.
+    """Result of verifying.
 
     Attributes:
         rollouts: how many were played again.

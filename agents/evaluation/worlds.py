@@ -92,7 +92,7 @@ class EvaluatedWorld:
 
     @cached_property
     def scale(self) -> Scale:
-        """What the ends of skill earn on the Tasks."""
+        """Returns of skill's two ends on the Tasks."""
         return self.measured or self.measure()
 
     def first(self, count: int | None) -> Self:
@@ -102,7 +102,7 @@ class EvaluatedWorld:
         return replace(self, tasks=self.tasks[:count], measured=self.scale.first(count))
 
     def measure(self, policies: Iterable[str] = ()) -> Scale:
-        """Play the ends of skill, the rungs of the ladder and other baselines, against scripts."""
+        """Play the ends of skill, the reference policies and other baselines, against scripts."""
         of = self.world, self.tasks, self.role, self.opponents
         rungs = rung_names(self.world, self.role)
         return Scale.measure(*of, self.executor, [*policies, *rungs])

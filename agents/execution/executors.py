@@ -76,7 +76,7 @@ class InProcess(Executor):
 
 
 IN_PROCESS = InProcess()
-"""What runs work unless told otherwise."""
+"""Executor used by default."""
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from tokengym.rewards.advantages import MINIMUM_SPREAD
 from tokengym.rewards.estimators import ESTIMATORS
 
 Command = Literal["train", "sft", "dpo"]
-"""What a job learns from: rewards, demonstrations or preferences."""
+"""Source of learning: rewards, demonstrations or preferences."""
 Schedule = Literal["constant", "linear", "cosine"]
 G = TypeVar("G", bound=Settings)
 
@@ -377,7 +377,7 @@ class JobConfig(
 
     @property
     def trained(self) -> "dict[str, tuple[JobConfig, str]]":
-        """What is trained, by name: its configuration in one world, and its role.
+        """Trained policies by name: the configuration in one world, and the role.
 
         In one world the trained roles, by their names; else the first role of each world, by the
         world's tag.

@@ -145,7 +145,7 @@ class Job(PlayedWorld, EarlierRuns):
             job = cls(
                 **vars(part), **vars(runs), config=config, codec=codec, target=target, others=others
             )
-            _ = job.recorded, job.preferences  # a run of which nothing fits is refused now
+            _ = job.recorded, job.preferences  # an unusable run is refused now
             return job
 
         others = map(of, config.further, parts[1:], codecs[1:])
@@ -204,7 +204,7 @@ class Job(PlayedWorld, EarlierRuns):
 
     @property
     def notices(self) -> tuple[str | None, ...]:
-        """What to say before a job starts; `None` where there is nothing to say."""
+        """Warning before a job starts; `None` where there is none."""
         config = self.config
         sampling = config.sampling_notice if isinstance(config, TrainConfig) else None
         return self.renderer_notice, self.estimator_notice, sampling
@@ -225,7 +225,7 @@ class Job(PlayedWorld, EarlierRuns):
 
     @property
     def algorithm(self) -> Algorithm:
-        """What it makes of groups of rollouts."""
+        """Settings that turn groups of rollouts into advantages."""
         return self.config.group(Algorithm)
 
     def warm_start(self) -> "Job":

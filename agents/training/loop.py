@@ -82,7 +82,7 @@ class SubmittedUpdate:
 
 @dataclass(frozen=True)
 class StepBatch:
-    """What a step trains on.
+    """Training data of a step.
 
     Attributes:
         data: what the policy is trained on; without any it is not updated.

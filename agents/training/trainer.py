@@ -42,7 +42,7 @@ async def train_job(
         run: its folder.
         progress: where to show how it goes.
         blind: what the best policy that ignores the Task earns on average; `None` where training
-            Tasks are of other kinds than those it was measured on.
+            Tasks differ from those it was measured on.
 
     Returns:
         how the run collapsed, or `None`. Its checkpoints since then are forgotten.
@@ -150,7 +150,7 @@ async def _watch(
             if done:
                 training.result()
                 return None
-            # What existing data teach does not depend on returns that tie.
+            # Learning from existing data does not depend on ties.
             patience = job.learning.patience if job.config.command == "train" else 0
             collapse = find_collapse(log.rows, patience, blind)
             if collapse is not None:

@@ -67,7 +67,7 @@ def _imported(path: Path) -> RunView:
         group = groups.setdefault((rollout.split, rollout.group), len(groups))
         origin = RolloutOrigin("evaluation", group=group, member=members[group])
         members[group] += 1
-        # What is no number is shown as the reason why the rollout ended.
+        # A value that is no number is shown as the reason why the rollout ended.
         said = rollout.reward if isinstance(rollout.reward, str) else ""
         earned = 0.0 if isinstance(rollout.reward, str) else rollout.reward
         reply = TurnRecord("policy", rollout.prompt, rollout.reply, reward=earned)

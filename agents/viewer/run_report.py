@@ -150,7 +150,7 @@ class Side:
         """Lay out what the episodes achieved before and after."""
         ends = {BEFORE: self._before, AFTER: self.found.after}
         tables = {when: each.table for when, each in ends.items() if each is not None}
-        return episode_table(self.spec, tables, self.heading("What the episodes achieved"))
+        return episode_table(self.spec, tables, self.heading("Results of the episodes"))
 
     def forecasts(self) -> list[Table | Chart]:
         """Lay out how well probabilities were stated, where the world has any."""

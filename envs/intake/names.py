@@ -50,7 +50,7 @@ class Watched(Mapping[str, object]):
         return self._row[name]
 
     def __iter__(self) -> Iterator[str]:
-        """Iterate over the fields, of which none was asked for by that."""
+        """Iterate over the fields, without marking any as read."""
         return iter(self._row)
 
     def __len__(self) -> int:

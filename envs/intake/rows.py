@@ -173,7 +173,7 @@ def _text_rows(file: TextIO, common: bool, tables: bool) -> Iterator[RowResult]:
 
 
 def _table(lines: Iterable[str | None], line: int) -> Iterator[RowResult]:
-    """Read a table, the first line of which is its header."""
+    """Read a table whose first line is its header."""
     rows = csv_rows(map(_held, lines), line)
     number = 0
     begins = line

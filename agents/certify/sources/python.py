@@ -90,7 +90,7 @@ class RewardFunction(Source):
         reward: what grades, called as its parameters are named.
         prompts: rows with a prompt, text or messages, and, if they are known, a right answer, such
             as `reference`, and `split`.
-        best: what a reference is said to earn; if `None`, nothing is said.
+        best: the return that is claimed for a reference; `None` without a claim.
         form: makes a reply of an answer.
         name: of the grader, for messages.
 

@@ -1,4 +1,4 @@
-"""Recorded rollouts of anybody: what records alone can tell is told."""
+"""Recorded rollouts of any trainer, for the checks that records alone allow."""
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -18,7 +18,7 @@ class GroupSignal(StrEnum):
     """Whether a group has a signal, and why not."""
 
     LIVE = "live"
-    """What is compared spreads by more than the resolution."""
+    """The compared values spread by more than the resolution."""
     TIE = "tie"
     """All of it ties: spread at most `MINIMUM_SPREAD`."""
     RESOLUTION = "resolution"

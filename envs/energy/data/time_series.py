@@ -161,7 +161,7 @@ def resample_to(series: TimeSeries, minutes: int) -> TimeSeries:
     """Return a series in steps of another length, all of them full multiples from midnight.
 
     Longer steps hold means, and the grid is up where it was for the whole step; shorter ones repeat
-    what they are part of. What fills no whole step at the end of a stretch is left out.
+    what they are part of. Readings that fill no whole step at the end of a stretch are left out.
 
     Raises:
         DataError: if one length is no multiple of the other.

@@ -48,7 +48,7 @@ class QuestionReading:
 
     Attributes:
         rows: rows read, by file.
-        questions: questions they held.
+        questions: questions in them.
         rejected: rows that were not used.
         late_sources: sources later than the snapshot of their question.
         notes: what was understood of the files, a sentence each.
