@@ -103,7 +103,7 @@ class Rollouts:
         left = [other for other in spec.roles if other not in named]
         if unknown or not left or role in named:
             raise RoleError(
-                f"{spec.id} has the roles {list(spec.roles)}, one is played and the "
+                f"{spec.id} has the roles {list(spec.roles)}: one is played and the "
                 f"others are opponents, got role={role!r} and opponents {sorted(named)}"
             )
         self.role = left[0] if role is None else role
