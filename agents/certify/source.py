@@ -359,5 +359,6 @@ def plain_reward(reward: Any) -> float | str:
 
 
 def in_words(error: Exception) -> str:
-    """Return an error's type and message; those of another process are in words already."""
-    return str(error) if isinstance(error, RemoteError) else f"{type(error).__name__}: {error}"
+    """Return an error's message, after its type unless the message says enough."""
+    enough = isinstance(error, RemoteError | TokengymError | ImportError | SyntaxError)
+    return str(error) if enough else f"{type(error).__name__}: {error}"

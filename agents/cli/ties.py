@@ -120,6 +120,7 @@ def _study(
     """Return the study of recorded or new rollouts."""
     from tokengym.agents.evaluation.played_ties import tie_study
     from tokengym.agents.evaluation.ties import TieReading, study_of
+    from tokengym.agents.reports.progress import progress_bars
 
     sizes = _sizes(asked.group_size)
     reading = TieReading(asked.correct, asked.tolerance, asked.seed)
@@ -157,7 +158,8 @@ def _study(
             confirm_cost(job, place.tasks, max(sizes), ask=ask)
 
     place = EvaluatedWorld.resolve(plan.places[0], plan.seed, executor)
-    return tie_study(place, plan, sizes, reading, confirm)
+    with progress_bars() as progress:
+        return tie_study(place, plan, sizes, reading, confirm, progress)
 
 
 def _place(

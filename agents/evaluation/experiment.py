@@ -74,7 +74,8 @@ async def _experiment(session: TrainingSession, run: RunFolder, progress: Progre
     if job.config.tasks_before:
         progress.say(f"evaluating before training on {job.config.tasks_before:,} held-out Tasks")
     began = time.monotonic()
-    evaluation = await guard(HeldOutEvaluation.of_run(session, folder, paths))
+    with progress.stages() as shown:
+        evaluation = await guard(HeldOutEvaluation.of_run(session, folder, paths, shown))
     before = folder.saved().results
     assert before is not None
     rows = before.of_policy(BEFORE)
@@ -95,7 +96,8 @@ async def _experiment(session: TrainingSession, run: RunFolder, progress: Progre
     paths = dict.fromkeys(job.trained, run.weights.sampler or start)
     held_out = sum(len(world.tasks) for world in evaluation.worlds)
     progress.say(f"evaluating the trained policy on {held_out:,} held-out Tasks")
-    await guard(evaluation.play(AFTER, paths))
+    with progress.stages() as shown:
+        await guard(evaluation.play(AFTER, paths, shown))
     outcome = RunSummary(collapse, paths)
     run.write_outcome(outcome)
     progress.say(f"{(time.monotonic() - began) / 60.0:.1f} minutes in all")
@@ -133,7 +135,8 @@ async def _warm_start(
         await train_job(replace(session, job=job.warm_start()), supervised, progress)
     session = replace(session, weights=supervised.weights)
     paths = dict.fromkeys(job.trained, supervised.weights.sampler)
-    warm = await session.connection.guard(evaluation.play(WARM, paths))
+    with progress.stages() as shown:
+        warm = await session.connection.guard(evaluation.play(WARM, paths, shown))
     for row in warm.of_policy(WARM)[:1]:
         progress.say(f"after the warm start: {row.earned}")
     return session

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from tokengym.agents.evaluation.folder import EvaluationFolder
 from tokengym.agents.evaluation.models import ModelPlayer
@@ -18,6 +19,8 @@ from tokengym.agents.evaluation.results import Results
 from tokengym.agents.evaluation.run import Evaluation
 from tokengym.agents.evaluation.scripted import play_all
 from tokengym.agents.evaluation.worlds import EvaluatedWorld
+from tokengym.agents.execution.executors import Executor, InProcess
+from tokengym.agents.reports.progress import StageProgress, unseen
 from tokengym.agents.scale.level_scale import Earned, Scale, blind_policies, ladder_of
 from tokengym.agents.tinker.scripted_rollout import ScriptedRollout, roll_out_scripted
 from tokengym.agents.training.earlier_runs import opponent_labels
@@ -67,7 +70,11 @@ class HeldOutEvaluation:
 
     @classmethod
     async def of_run(
-        cls, session: TrainingSession, folder: EvaluationFolder, paths: Mapping[str, str | None]
+        cls,
+        session: TrainingSession,
+        folder: EvaluationFolder,
+        paths: Mapping[str, str | None],
+        progress: StageProgress = unseen,
     ) -> "HeldOutEvaluation":
         """Evaluate the policy as it is, while what scripted policies earn is measured.
 
@@ -76,16 +83,18 @@ class HeldOutEvaluation:
             folder: the run folder.
             paths: by name of what is trained (`Job.trained`) the `tinker://` path of its weights;
                 `None` for the base model.
+            progress: shows how it goes.
         """
+        watched = InProcess(watch=partial(progress, "scripted policies"))
         # In a thread: drawing a Task may take a solver.
-        worlds = await asyncio.to_thread(_worlds, session.job)
+        worlds = await asyncio.to_thread(_worlds, session.job, watched)
         evaluation = cls(session, folder, worlds)
         *scales, _ = await asyncio.gather(
             *(
                 _scale(session.of(name)[0], world)
                 for name, world in zip(session.job.trained, worlds, strict=True)
             ),
-            evaluation._play(BEFORE, paths),
+            evaluation._play(BEFORE, paths, progress),
         )
         pairs = zip(worlds, scales, strict=True)
         measured = [replace(world, measured=scale) for world, scale in pairs]
@@ -93,7 +102,9 @@ class HeldOutEvaluation:
         evaluation._write()
         return evaluation
 
-    async def play(self, policy: str, paths: Mapping[str, str | None]) -> Results:
+    async def play(
+        self, policy: str, paths: Mapping[str, str | None], progress: StageProgress = unseen
+    ) -> Results:
         """Play every place with some weights, and write the results of all policies so far.
 
         All places are played at once: a service samples for many episodes in little more time than
@@ -102,13 +113,16 @@ class HeldOutEvaluation:
         Args:
             policy: what to call it, one of `RUN_POLICIES`.
             paths: as for `of_run`.
+            progress: shows how it goes.
         """
-        await self._play(policy, paths)
+        await self._play(policy, paths, progress)
         return self._write()
 
-    async def _play(self, policy: str, paths: Mapping[str, str | None]) -> None:
+    async def _play(
+        self, policy: str, paths: Mapping[str, str | None], progress: StageProgress
+    ) -> None:
         plan = plan_of(self.session.job, RUN_POLICIES)
-        rollouts = PolicyRollouts(policy, plan, self.folder.rollouts)
+        rollouts = PolicyRollouts(policy, plan, self.folder.rollouts, progress)
         if plan.first_tasks.get(policy) == 0:
             return
 
@@ -139,11 +153,11 @@ class HeldOutEvaluation:
         return Evaluation(plan_of(job, played), self.folder, self.worlds).write_results()
 
 
-def _worlds(job: Job) -> list[EvaluatedWorld]:
+def _worlds(job: Job, executor: Executor) -> list[EvaluatedWorld]:
     """Return the places of a job's plan, each world made and each Task drawn once."""
     # Each plays by itself, at once with the others.
     return [
-        EvaluatedWorld.resolve(place, job.config.seed, made=part.evaluated_world.fork())
+        EvaluatedWorld.resolve(place, job.config.seed, executor, part.evaluated_world.fork())
         for place, (part, _) in zip(plan_of(job, ()).places, job.trained.values(), strict=True)
     ]
 

@@ -14,13 +14,11 @@ from tokengym.agents.evaluation.endpoint import EndpointError
 from tokengym.agents.evaluation.plan import EvaluationPlan
 from tokengym.agents.evaluation.worlds import EvaluatedWorld
 from tokengym.agents.execution.executors import IN_PROCESS, Executor
+from tokengym.agents.reports.progress import StageProgress, unseen
 from tokengym.agents.rollouts import RolloutLog, RolloutOrigin, RolloutRecord, record_play
 from tokengym.envs.core.play import Policy, play
 from tokengym.envs.core.task import Task
 from tokengym.envs.core.world import World
-
-Progress = Callable[[str, int, int], None]
-"""Shows progress: called with a title, the number of saved rollouts, and the number in all."""
 
 _FEW_FAILURES = 20
 """Failed rollouts that are always put up with, unless told otherwise."""
@@ -178,7 +176,7 @@ class PolicyRollouts:
     policy: str
     plan: EvaluationPlan
     log: RolloutLog
-    progress: Progress = lambda what, done, total: None
+    progress: StageProgress = unseen
     max_failures: int | None = None
     executor: Executor = IN_PROCESS
 

@@ -21,6 +21,7 @@ from tokengym.agents.evaluation.ties import (
     study_of,
 )
 from tokengym.agents.evaluation.worlds import EvaluatedWorld
+from tokengym.agents.reports.progress import StageProgress, unseen
 from tokengym.agents.rollouts import RolloutLog, RolloutRecord
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ def tie_study(
     sizes: Sequence[int],
     reading: TieReading = USUAL_READING,
     confirm: Callable[[Sequence["Job"]], None] = lambda jobs: None,
+    progress: StageProgress = unseen,
 ) -> TieStudy:
     """Play groups of the largest size with a policy and describe what each size is like.
 
@@ -42,6 +44,7 @@ def tie_study(
         sizes: group sizes, each at least 2.
         reading: how their rewards are read.
         confirm: is called with the jobs that a model plays by before anything is sampled.
+        progress: shows how it goes.
 
     Raises:
         OptionError: if there is no Task, no such policy, or a size below 2.
@@ -56,6 +59,7 @@ def tie_study(
 
         def note(what: str, done: int, total: int) -> None:
             at.append(time.perf_counter())
+            progress(what, done, total)
 
         policy.play([world], PolicyRollouts(name, plan, log, note, executor=world.executor))
         records = list(log.read(plan.segment(world.place, name)))

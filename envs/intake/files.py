@@ -76,7 +76,7 @@ def sha256(path: Path) -> str:
         with path.open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
     except OSError as error:
-        raise DataError(f"cannot read {path}: {error}") from error
+        raise DataError(f"cannot read {path}: {error.strerror}") from error
 
 
 def read_whole(file: IO[AnyStr], start: AnyStr) -> AnyStr:

@@ -235,7 +235,9 @@ def _lines(lines: Iterable[str | None], line: int, common: bool) -> Iterator[Row
                 value = load_json(text)
             except (ValueError, RecursionError) as error:
                 number += 1
-                yield RowResult(number, at, None, f"not JSON: {error}", error)
+                yield RowResult(
+                    number, at, None, f"not JSON: {text.strip()[:60]!r}: {error}", error
+                )
                 continue
             for row in _rows_of(value, text, at, common, pages=True):
                 number += 1

@@ -18,7 +18,7 @@ from tokengym.agents.certify.source import (
 )
 from tokengym.agents.certify.sources import package
 from tokengym.agents.certify.sources.graders import PROMPTS, GradedPrompt, find_grader
-from tokengym.envs.core.errors import DataError, OptionError
+from tokengym.envs.core.errors import DataError, OptionError, did_you_mean
 from tokengym.envs.intake.rows import rows_of
 from tokengym.envs.registry import import_object
 
@@ -43,7 +43,8 @@ def load(target: str) -> Any:
     sys.modules[spec.name] = module  # where its dataclasses look themselves up
     spec.loader.exec_module(module)
     if (found := getattr(module, name, None)) is None:
-        raise OptionError(f"{file} has no function or Source called {name!r}")
+        near = did_you_mean(name, vars(module))
+        raise OptionError(f"{file} has no function or Source called {name!r}{near}")
     return found
 
 

@@ -118,7 +118,9 @@ class QuestionReading:
         records = [record for record, _ in self._kept.values()]
         if records:
             return records
-        first = "; ".join(map(str, self.rejected[:3])) or "the files hold no rows"
+        first = (
+            "; ".join(map(str, self.rejected[:3])) or "the files are empty, or have a heading alone"
+        )
         rows = sum(self.rows.values())
         raise DataError(f"no question can be used out of {rows} rows: {first}")
 
