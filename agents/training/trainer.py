@@ -57,7 +57,7 @@ async def train_job(
     config = _cookbook_config(session, run.folder)
     source = await _source(session, config, run, rollouts)
     schedule, warmup = job.config.schedule, job.config.lr_warmup
-    work = train(config, source, run, job.config.seed, schedule, warmup)
+    work = train(config, source, run, job.config.seed, schedule, warmup, progress.say)
     # The cookbook looks for a repository around itself, and would write the changes in it to the
     # run folder: an environment may lie within somebody's own project.
     package = Path(tinker_cookbook.__file__).resolve().parent
