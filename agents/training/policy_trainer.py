@@ -120,7 +120,9 @@ class PolicyTrainer:
                 if self._failures == _MOST_FAILURES:
                     raise
                 left = _MOST_FAILURES - self._failures
-                self.warn(f"no checkpoint after step {step}, {left} more failures end the run: {error}")
+                self.warn(
+                    f"no checkpoint after step {step}, {left} more failures end the run: {error}"
+                )
 
     async def finish(self, done: int) -> None:
         """Save the final policy after `done` steps, unless there were none or it is saved."""
