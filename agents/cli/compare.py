@@ -102,7 +102,7 @@ def _figures(read: Sequence[_Read]) -> Iterator[tuple[str, ...]]:
 
 
 def _scripts(read: Sequence[_Read]) -> Iterator[tuple[str, ...]]:
-    """Yield what scripted policies earn in each place, the best first."""
+    """Yield what scripted policies earn in each setting, the best first."""
     scripts: dict[tuple[str, str], tuple[str, ...]] = {}
     for one in read:
         for title, scale in zip(one.plan.titles, one.scales, strict=True):
@@ -186,10 +186,10 @@ def training_method(config: JobConfig) -> str:
 
 
 def _require_one_test(first: Sequence[EvaluationPlace], other: Sequence[EvaluationPlace]) -> None:
-    """Refuse evaluations without a place in common.
+    """Refuse evaluations without a setting in common.
 
     A Task is the same in another wording: models of different sizes get different prompts. How
-    replies are sampled belongs to the place: the same policy earns more at a low temperature.
+    replies are sampled belongs to the setting: the same policy earns more at a low temperature.
 
     Raises:
         OptionError: naming the first thing that differs.

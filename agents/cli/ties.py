@@ -85,7 +85,7 @@ def ties(
 ) -> None:
     """Study ties by group size, before training a model or paying for tokens.
 
-    With a run folder in place of a world: how ties and returns went in that run. With recorded
+    With a run folder instead of a world: how ties and returns went in that run. With recorded
     rollouts: ties of their groups, and a prediction for sizes that are larger.
     """
     require_extra("tinker", "a study of ties")

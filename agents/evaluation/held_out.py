@@ -61,7 +61,7 @@ class HeldOutEvaluation:
     Attributes:
         session: the job.
         folder: the run folder.
-        worlds: the places of its plan, with their scales.
+        worlds: the settings of its plan, with their scales.
     """
 
     session: TrainingSession
@@ -105,10 +105,10 @@ class HeldOutEvaluation:
     async def play(
         self, policy: str, paths: Mapping[str, str | None], progress: StageProgress = unseen
     ) -> Results:
-        """Play every place with some weights, and write the results of all policies so far.
+        """Play every setting with some weights, and write the results of all policies so far.
 
-        All places are played at once: a service samples for many episodes in little more time than
-        for one. Rollouts of the same weights that are on record already are not played again.
+        All settings are played at once: a service samples for many episodes in little more time
+        than for one. Rollouts of the same weights that are on record already are not played again.
 
         Args:
             policy: what to call it, one of `RUN_POLICIES`.
@@ -154,7 +154,7 @@ class HeldOutEvaluation:
 
 
 def _worlds(job: Job, executor: Executor) -> list[EvaluatedWorld]:
-    """Return the places of a job's plan, each world made and each Task drawn once."""
+    """Return the settings of a job's plan, each world made and each Task drawn once."""
     # Each plays by itself, at once with the others.
     return [
         EvaluatedWorld.resolve(place, job.config.seed, executor, part.evaluated_world.fork())

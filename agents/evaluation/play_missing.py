@@ -169,7 +169,7 @@ class PolicyRollouts:
         plan: of the evaluation.
         log: keeps them.
         progress: shows what is played, how many rollouts are saved, and how many there will be.
-        max_failures: most of them that may fail in a place; a tenth, but at least 20, if `None`.
+        max_failures: most of them that may fail in a setting; a tenth, but at least 20, if `None`.
         executor: plays them where the policy is a script.
     """
 
@@ -181,7 +181,7 @@ class PolicyRollouts:
     executor: Executor = IN_PROCESS
 
     def wanted(self, world: EvaluatedWorld) -> WantedRollouts:
-        """Return the rollouts of a place."""
+        """Return the rollouts of a setting."""
         segment = self.plan.segment(world.place, self.policy)
         # A script may know all of a user's data, such as a base rate, and is played for nothing.
         anew = self.policy in world.baselines and not world.world.generates
@@ -228,7 +228,7 @@ class PolicyRollouts:
         wanted.log.seal(wanted.segment)
 
     def are_complete(self, world: EvaluatedWorld, origin: RolloutOrigin) -> bool:
-        """Put the rollouts of a place in order; returns whether it has all of such a player."""
+        """Put the rollouts of a setting in order; returns whether it has all of such a player."""
         wanted = self.wanted(world)
         wanted.log.seal(wanted.segment)
         places = {row.origin.place for row in wanted.saved(origin, world.role)}

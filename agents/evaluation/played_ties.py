@@ -39,8 +39,8 @@ def tie_study(
     """Play groups of the largest size with a policy and describe what each size is like.
 
     Args:
-        world: the place, with its Tasks; its executor plays the groups of scripts.
-        plan: of this place and one policy; its rollouts are those of the largest size.
+        world: the setting, with its Tasks; its executor plays the groups of scripts.
+        plan: of this setting and one policy; its rollouts are those of the largest size.
         sizes: group sizes, each at least 2.
         reading: how their rewards are read.
         confirm: is called with the jobs that a model plays by before anything is sampled.

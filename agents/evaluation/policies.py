@@ -30,7 +30,7 @@ def resolve_policy(
     Args:
         name: the name.
         plan: of the evaluation.
-        worlds: its places.
+        worlds: its settings.
         settings: how endpoints are asked.
 
     Raises:

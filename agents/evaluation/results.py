@@ -35,7 +35,7 @@ class PolicyResult:
     """A policy on the Tasks of one world; intervals are clustered by Task.
 
     Attributes:
-        place: what the plan calls the place, such as `energy:day`; no two are called alike.
+        place: what the plan calls the setting, such as `energy:day`; no two are called alike.
         world: id of the world.
         level: its level.
         role: the evaluated role.
@@ -118,7 +118,7 @@ class PairResult:
     """Two policies on the same Tasks of one world.
 
     Attributes:
-        place: what the plan calls the place.
+        place: what the plan calls the setting.
         world: id of the world.
         level: its level.
         first: a policy.
@@ -166,8 +166,8 @@ class PolicyReturns(NamedTuple):
     """Result of one policy in one world, level and role.
 
     Attributes:
-        title: what reports call the place.
-        place: the place.
+        title: what reports call the setting.
+        place: the setting.
         policy: who played.
         returns: on each Task.
     """
@@ -240,7 +240,7 @@ def policy_result(
 
     Args:
         table: its rollouts.
-        world: the place.
+        world: the setting.
         title: what the plan calls it.
         policy: who played.
         plan: of the evaluation.

@@ -32,7 +32,7 @@ class Evaluation:
     Attributes:
         plan: what is played and counted.
         folder: keeps it.
-        worlds: the places of the plan.
+        worlds: the settings of the plan.
     """
 
     plan: EvaluationPlan

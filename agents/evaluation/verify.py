@@ -111,7 +111,7 @@ def verify_run(run: RunFolder) -> VerifiedRollouts:
 
 
 def changes(where: str, now: Any, recorded: Any) -> Iterator[str]:
-    """Yield in which places JSON values differ from those on record.
+    """Yield in which fields JSON values differ from those on record.
 
     Numbers, in cells of tables too, are the same but for rounding: processors add in other orders.
     """

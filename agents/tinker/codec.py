@@ -206,7 +206,7 @@ class RendererCodec:
         return self._parse(tokens, stop_reason)
 
     def with_tools(self, tools: Sequence[Tool]) -> Codec:
-        """Return this codec with the tools of a world in place of its own; see `ToolCodec`."""
+        """Return this codec with the tools of a world instead of its own; see `ToolCodec`."""
         same = tuple(tools) == self.tools
         return self if same else codec_named(_with_tools(self._bare, check_tools(tools)))
 

@@ -218,7 +218,7 @@ class Algorithm(Settings):
             for each turn, from the returns to go; `exact`, one for each turn, from the credit to go
             that the world knows exactly and reports as the metric `credit`.
         filter: what becomes of dead groups. `keep`: they are sent like the others. `drop`: they are
-            not sent. `resample`: not sent, and groups of further Tasks are sampled in their place.
+            not sent. `resample`: not sent, and groups of further Tasks are sampled instead.
         min_spread: largest spread that counts as none, in the unit of what is compared.
         resample_tokens: most tokens, read and sampled, that a step may spend on further groups, if
             a group costs no more than the most expensive one of the step so far; `None` for as
@@ -239,7 +239,7 @@ class Algorithm(Settings):
         "one advantage for a rollout, or one for each turn; exact where the world knows it",
     )
     filter: Literal["keep", "drop", "resample"] = option(
-        "keep", "train on dead groups, drop them, or sample other groups in their place"
+        "keep", "train on dead groups, drop them, or sample other groups instead"
     )
     min_spread: float = option(MINIMUM_SPREAD, "largest spread of rewards in a dead group", least=0)
     resample_tokens: int | None = option(

@@ -256,7 +256,7 @@ class Job(PlayedWorld, EarlierRuns):
         return replace(self, config=config, world=self.evaluated_world)
 
     def players(self, opponents: Opponents) -> dict[str, Opponent]:
-        """Return the opponents with the world's own policies in place of their names."""
+        """Return the opponents with the world's own policies instead of their names."""
         return {
             role: self.baselines[who] if isinstance(who, str) else who
             for role, who in opponents.items()

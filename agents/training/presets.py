@@ -104,7 +104,7 @@ def _values(
     as_described: bool,
     alone: bool,
 ) -> dict[str, Any]:
-    """Return the settings of a job in one world, with those that are named in place of its own."""
+    """Return the settings of a job in one world, with those that are named instead of its own."""
     toy = is_toy(named.get("model", TOY_MODEL))
     sizes, options = dict(_TABLES["pretrained"]), dict[str, Any]()
     easiest = world.levels[0]

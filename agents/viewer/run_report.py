@@ -245,6 +245,6 @@ def _group_counts(steps: Sequence[StepRow]) -> Iterator[tuple[str, str]]:
         "groups drawn",
         f"{total('groups/drawn')}: {total('groups/tie')} tied and "
         f"{total('groups/resolution')} spread by no more than the resolution; "
-        f"{total('groups/further')} were drawn in place of such groups for "
+        f"{total('groups/further')} were drawn instead of such groups for "
         f"{total('tokens/further')} tokens, and {total('groups/trained')} were trained on",
     )

@@ -74,7 +74,7 @@ TARGETS: Mapping[str, tuple[Target, ...]] = {
     "both": ("disruption", "novelty"),
 }
 _NOTHING_READ = "(nothing that could be read)"
-"""Text that a challenger reads in place of a malformed answer."""
+"""Text that a challenger reads instead of a malformed answer."""
 _SHIFT, _SPAN = 2.0, 4.0
 """Shift and divisor of returns under the option `bounded`: no rounding leaves [0, 1]."""
 

@@ -164,7 +164,7 @@ class OffGridSite(StoragePlant):
         )
 
     def foreseen(self, step: int) -> Self:
-        """The site as shown at `step`: in place of the day that comes, one that still may."""
+        """The site as shown at `step`: instead of the day that comes, one that still may."""
         return replace(self, day=self.possible(step)[0])
 
 

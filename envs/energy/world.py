@@ -45,7 +45,7 @@ class Shown(NamedTuple):
     Attributes:
         step: the step to be commanded.
         state: the state as shown.
-        plant: the plant with forecasts in place of what is to come.
+        plant: the plant with forecasts instead of what is to come.
         missed: by how much the limit was missed, by step, as shown.
     """
 

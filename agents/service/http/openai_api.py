@@ -33,7 +33,7 @@ class _Part(pydantic.BaseModel):
     @pydantic.model_validator(mode="before")
     @classmethod
     def _drop_empty(cls, sent: Any) -> Any:
-        # Clients send null, or an empty list, in place of what they leave out.
+        # Clients send null, or an empty list, instead of what they leave out.
         if isinstance(sent, dict):
             return {name: value for name, value in sent.items() if value not in (None, [], {})}
         return sent

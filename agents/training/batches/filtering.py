@@ -42,7 +42,7 @@ def judge(spread_N: Floats, min_spread: float) -> list[GroupSignal]:
 
 
 def further_groups(missing: int, budget: int, spent: int, most_expensive: int) -> int:
-    """Return how many groups to roll out next in place of dead ones.
+    """Return how many groups to roll out next instead of dead ones.
 
     As long as no group costs more than `most_expensive`, what is spent never exceeds the budget.
 
