@@ -137,7 +137,7 @@ class WorldRollouts:
 
 
 def environment_factory(rollouts: Playable) -> Callable[[], "ToolEnvironment"]:
-    """Return what makes one environment per rollout; rows need `split` and `index`.
+    """Return what makes one environment per rollout; examples need `split` and `index`.
 
     Its tools are the world's; of a world without any, one, `reply`.
     """

@@ -11,7 +11,7 @@ from tokengym.agents.evaluation.results import PolicyResult
 from tokengym.agents.evaluation.rollout_table import RolloutTable
 from tokengym.agents.scale.level_scale import Scale, skill_gain
 from tokengym.agents.training.folder.run import RunFolder
-from tokengym.envs.core.errors import OptionError
+from tokengym.envs.core.errors import DataError, OptionError
 from tokengym.rewards.estimates import Estimate
 from tokengym.rewards.skill import describe_skill
 
@@ -137,5 +137,11 @@ def read_trained(run: RunFolder) -> dict[str, Trained]:
     for name, scale, place in zip(config.trained, scales, plan.places, strict=True):
         tables = {policy: folder.table(plan, place, policy) for policy in plan.policies}
         policies = {policy: Evaluated(next(rows), table) for policy, table in tables.items()}
+        for policy, each in policies.items():
+            if len(each.paid_T) != each.result.tasks:
+                raise DataError(
+                    f"{run.folder}: {len(each.paid_T)} of {each.result.tasks} rollouts {policy} "
+                    "training are there: a file is cut off"
+                )
         found[name] = Trained(scale, policies)
     return found

@@ -43,7 +43,7 @@ _SCORES = ("score", "reward", "value", "total", "accuracy", "acc", "correct", "r
 _LETTERS = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0}
 """Scores that Inspect's scorers write as letters."""
 _FORMS = (
-    "(prompt, reply, row), (reply, reference), TRL's (completions, columns of the rows), verl's "
+    "(prompt, reply, row), (reply, reference), TRL's (completions, columns of the data), verl's "
     "(data_source, solution_str, ground_truth, extra_info), verifiers' (completion, answer, "
     "state), Inspect's (state, target), a rubric's (action, observation) or a class of NeMo Gym's "
     "resources servers"
@@ -56,8 +56,8 @@ class GradedPrompt:
 
     Attributes:
         prompt: what is asked, as text.
-        asked: the same as the row has it, text or messages.
-        reference: the right answer; `None` if the row has none.
+        asked: the same as the example has it, text or messages.
+        reference: the right answer; `None` if the example has none.
         row: all of it.
     """
 
@@ -68,7 +68,7 @@ class GradedPrompt:
 
     @classmethod
     def read(cls, row: Mapping[str, Any]) -> "GradedPrompt | None":
-        """Read a row; `None` if it asks nothing in text or messages."""
+        """Read an example; `None` if it asks nothing in text or messages."""
         sent = row.get("responses_create_params")  # NeMo Gym's
         named = {**row, **sent} if isinstance(sent, Mapping) else row
         asked = next((named[name] for name in PROMPTS if named.get(name)), None)
@@ -126,7 +126,7 @@ class Grader:
 
     Attributes:
         run: the function.
-        passed: by parameter, a column of the row or what stands in angle brackets for it.
+        passed: by parameter, a column of the example or what stands in angle brackets for it.
         batched: whether it takes lists and returns one.
         messages: whether a reply is passed as messages, not as text.
     """
@@ -206,7 +206,7 @@ def find_grader(
     Args:
         made: a function, a class or an object that grades.
         name: how to name it in messages.
-        questions: some rows, on which calls are tried.
+        questions: some examples, on which calls are tried.
         form: makes a reply of an answer.
 
     Raises:
@@ -317,7 +317,7 @@ def _passed(run: Callable[..., Any], question: GradedPrompt, *, batched: bool) -
         name for name in needed if not passed[name] and name.removesuffix("s") not in _LEFT_OUT
     ]:
         raise OptionError(
-            f"certify cannot call {run!r}: no column of the rows is called {unknown[0]!r}. "
+            f"certify cannot call {run!r}: no column of the data is called {unknown[0]!r}. "
             f"Known are {_FORMS}"
         )
     passed = {name: what for name, what in passed.items() if what or name in needed}

@@ -70,7 +70,7 @@ def _package(target: str) -> str:
 
 
 def _questions(prompts: Path) -> dict[str, list[GradedPrompt]]:
-    """Return the rows of a file, by split."""
+    """Return the examples of a file, by split."""
     rows: dict[str, list[GradedPrompt]] = defaultdict(list)
     for where, row in rows_of(prompts):
         if (question := GradedPrompt.read(row)) is None:
@@ -89,14 +89,14 @@ class RewardFunction(Source):
 
     Args:
         reward: what grades, called as its parameters are named.
-        prompts: rows with a prompt, text or messages, and, if they are known, a right answer, such
-            as `reference`, and `split`.
+        prompts: examples with a prompt, text or messages, and, if they are known, a right answer,
+            such as `reference`, and `split`.
         best: the return that is claimed for a reference; `None` without a claim.
         form: makes a reply of an answer.
         name: of the grader, for messages.
 
     Raises:
-        DataError: if a row has no prompt, or there are no rows.
+        DataError: if an example has no prompt, or there are no examples.
         OptionError: if the grader cannot be called.
     """
 
@@ -128,7 +128,7 @@ class RewardFunction(Source):
         return self._rows[place.split or next(iter(self._rows))][place.index]
 
     def start(self, place: TaskPlace) -> SourceEpisode:
-        """Read a row."""
+        """Read an example."""
         question = self._question(place)
         known = () if question.reference is None else (question.reference,)
         return SourceEpisode(
@@ -144,7 +144,7 @@ class Unopened(Source):
 
     Args:
         target: as the user named it.
-        prompts: its rows, if it is a grader.
+        prompts: its examples, if it is a grader.
         words: how it failed.
     """
 
@@ -156,7 +156,7 @@ class Unopened(Source):
         self.facts = Facts(target, splits, size=size)
 
     def start(self, place: TaskPlace) -> SourceEpisode:
-        """Read a row."""
+        """Read an example."""
         if not self._rows:
             self._fail("")
         question = self._rows[place.split or next(iter(self._rows))][place.index]
