@@ -25,9 +25,9 @@ def doubts(
             length = len([*run])
             # A flat tariff is no doubt.
             if length * minutes >= _STUCK and length < len(columns[name]):
-                hours, said = length * minutes / 60, "zero" if value == 0.0 else f"{value:g}"
+                hours, number = length * minutes / 60, "zero" if value == 0.0 else f"{value:g}"
                 yield (
-                    f"doubtful: {name} is {said} for {hours:g} hours in a row from row {at + 1}, "
+                    f"doubtful: {name} is {number} for {hours:g} hours in a row from row {at + 1}, "
                     "as where values are not published yet or a meter is stuck"
                 )
             at += length
