@@ -91,7 +91,7 @@ class CertifySettings(Settings):
         "policy whose rollouts are judged for ties: noisy, others (right replies to other Tasks), "
         "openai:MODEL@URL, or FILE.py:NAME of a function from text and turn to a reply",
     )
-    kind: str = option("", "how replies are paid, if not as it looks", choices=("", *KINDS))
+    kind: str = option("", "how replies are paid, if recognised wrongly", choices=("", *KINDS))
     seed: int = option(0, "seed of all random draws", least=0)
 
 

@@ -76,9 +76,9 @@ class _Asked(Settings):
     targets: Path | None = option(None, "file of targets, one per line with its own options")
     reply_template: str = option("", "how a reply states its answer {}", read=_template)
     declared: str = option("", "LOW,HIGH: lowest and highest return, if known", read=_pair)
-    only: tuple[str, ...] = option((), "the id of a check to run alone")
+    only: tuple[str, ...] = option((), "id of a check to run alone")
     require: tuple[str, ...] = option(
-        (), "what must hold: defects (default), risks, properties, a check's id, or ID<=VALUE"
+        (), "requirement: defects (default), risks, properties, a check's id, or ID<=VALUE"
     )
     waivers: Path | None = option(None, "a TOML file of failures that are accepted")
     baseline: Path | None = option(None, "folder of earlier certificates: only what is new fails")

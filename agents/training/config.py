@@ -197,7 +197,7 @@ class LearningSettings(Settings):
     )
     warm_start_updates: int = option(
         1,
-        "optimizer steps among which a warm-start step divides its demonstrations",
+        "optimizer steps per warm-start step",
         least=1,
         needs="warm_start",
     )
