@@ -1,6 +1,6 @@
 """Policies, rollouts, evaluation, training and the `tokengym` command.
 
-What is named here is imported when it is first used; all but `Estimate`, `evaluate` and `play` need
+Every name here is imported when it is first used; all but `Estimate`, `evaluate` and `play` need
 the extra `tinker`, see docs/install.md.
 """
 

@@ -31,7 +31,7 @@ from tokengym.agents.training.presets import preset
 from tokengym.envs.registry import specs
 
 HEADER = (
-    *("level", "Tasks x rollouts", "malformed", "mean return", "best blind", "best known"),
+    *("level", "Tasks x rollouts", "malformed", "mean return", "best constant", "best known"),
     *("tied pairs", "dead groups", "place on the ladder"),
 )
 

@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 HEADER = (
-    *("level", "seed", "steps, groups, size", "return before", "after", "best blind"),
-    *("above best blind", "skill", "training"),
+    *("level", "seed", "steps, groups, size", "return before", "after", "best constant"),
+    *("above best constant", "skill", "training"),
 )
 _SMOOTHING = 5
 """Steps over which a curve of training rollouts is averaged."""
@@ -52,7 +52,7 @@ class LearnedRun(NamedTuple):
 
     @property
     def above_blind(self) -> Estimate:
-        """What it earns after training beyond the best blind policy, paired by held-out Task."""
+        """Gain over the best input-independent baseline after training, paired by held-out Task."""
         blind_T = np.array(self.trained.scale.used.blind_T)
         return mean_estimate(np.array(self.trained.after.earned_T) - blind_T)
 
@@ -107,7 +107,7 @@ def references(runs: Sequence[LearnedRun]) -> dict[str, float]:
             rung.name: [fmean(s.returns[rung.policy].used_T) for s in scales]
             for rung in textbook[-1:]
         },
-        "best blind": [scale.ends.blind for scale in scales],
+        "best constant": [scale.ends.blind for scale in scales],
     }
     return {name: float(np.mean(means)) for name, means in lines.items()}
 

@@ -2,11 +2,11 @@
 
     python -m benchmarks.level_scales --workers 2
 
-plays every baseline and the best blind policy on the first validation Tasks of each level, in each
-role, by the options of training and those of evaluation, and writes `agents/scale/scales.json`: a
-line for each. One line of each level has its ladder too, on the first 400, with the entries of the
-hour test as rungs. Only lines of levels that are named (`forecast:easy`) are made again, or else
-all; with `--resume` only what is missing.
+plays every baseline and the best input-independent baseline on the first validation Tasks of each
+level, in each role, by the options of training and those of evaluation, and writes
+`agents/scale/scales.json`: a line for each. One line of each level has its ladder too, on the first
+400, with the entries of the hour test as reference policies. Only lines of levels that are named
+(`forecast:easy`) are made again, or else all; with `--resume` only what is missing.
 """
 
 import argparse

@@ -25,7 +25,11 @@ from tokengym.rewards.estimates import Estimate
 BLOCK = "benchmarks.level_tables"
 _SHOWN = ("null", "random", "oracle")
 LEVELS_HEADER = ("world", "level", "declared", *_SHOWN)
-LADDERS_HEADER = ("world", "level", "rungs, each with its share of the top rung's gain")
+LADDERS_HEADER = (
+    "world",
+    "level",
+    "reference policies, each with its share of the best one's gain",
+)
 
 Ladders = Mapping[str, LevelLadder]
 """By name of the level."""
@@ -86,13 +90,13 @@ def _levels(checks: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _ladders(ladders: Ladders) -> str:
-    """Return a table of the rungs of a world's levels, for its page."""
+    """Return a table of the reference policies of a world's levels, for its page."""
     rows = [[f"`{level}`", *row] for level, one in ladders.items() for row in rung_rows(one)]
     gains = [f"`{level}` {amount(one)}" for level, one in ladders.items()]
     first, tasks = next(iter(ladders.values())), {one.tasks for one in ladders.values()}
     return (
         f"{markdown_table(('level', *RUNGS_HEADER), rows)}\n\n"
-        f"Gain of the top rung over `{first.zero}` per Task, a mean over "
+        f"Gain of the best reference policy over `{first.zero}` per Task, a mean over "
         f"{' or '.join(map(str, sorted(tasks)))} validation Tasks: {', '.join(gains)}."
     )
 

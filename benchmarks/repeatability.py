@@ -112,7 +112,7 @@ def measure(kind: str, home: Path, kills: int) -> list[list[str]]:
 
 
 def write_row(page: Path, row: list[str]) -> None:
-    """Put a kind's row into the table of a page, in place of the one that is there."""
+    """Put a kind's row into the table of a page, instead of the one that is there."""
     rows = {found[0]: found for found in table_rows(read_block(page, BLOCK))[1:]}
     rows[row[0]] = row
     table = markdown_table(HEADER, [rows[kind] for kind in KINDS if kind in rows])

@@ -39,7 +39,7 @@ BY_ID: dict[str, WorldSpec] = {}
 BY_SHORT_NAME: dict[str, WorldSpec] = {}
 """The newest version of each, by short name."""
 FAILURES: list[str] = []
-"""What kept worlds of other packages from being registered."""
+"""Errors that kept worlds of other packages from being registered."""
 
 _found: set[EntryPoint] = set()
 _waiting: list[EntryPoint] = []

@@ -19,7 +19,7 @@ from tokengym.envs.tokens.episode import Episode
 from tokengym.envs.train_split import score_in_training, training_world
 
 Playable: TypeAlias = "Rollouts | World | str | Mapping[str, Any]"
-"""What adapters take for the world: whatever `Rollouts.of` does."""
+"""World argument of adapters: anything that `Rollouts.of` accepts."""
 
 _CUT_OFF = frozenset(
     {
@@ -103,7 +103,7 @@ class Rollouts:
         left = [other for other in spec.roles if other not in named]
         if unknown or not left or role in named:
             raise RoleError(
-                f"{spec.id} has the roles {list(spec.roles)}, of which one is played and the "
+                f"{spec.id} has the roles {list(spec.roles)}: one is played and the "
                 f"others are opponents, got role={role!r} and opponents {sorted(named)}"
             )
         self.role = left[0] if role is None else role

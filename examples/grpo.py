@@ -40,7 +40,11 @@ world = make_world(args.env, args.level, prompt=args.prompt)
 if len(world.spec.roles) > 1:
     parser.error(f"this loop plays worlds with one role, {args.env} has {world.spec.roles}")
 role = world.spec.roles[0]
-served = tinker.RestClient().get_server_capabilities().result().supported_models
+try:
+    served = tinker.RestClient().get_server_capabilities().result().supported_models
+except tinker.TinkerError as error:
+    start = "tokengym serve --model tokengym-start"
+    parser.error(f"{error}\n`{start}` starts a service and prints both variables")
 model = args.model or served[0].model_name
 codec = codec_named(codec_name(renderer_for(model), model))
 
@@ -79,7 +83,7 @@ def play(sampler, tasks, seed, temperature=1.0):
 def datums(turns, advantage):
     """Lay an episode out as training data: every sampled token gets the episode's advantage.
 
-    What a turn reads mostly begins with all that the turn before it read and wrote. Such turns
+    Most turns read all that the turn before them read and wrote, and then more. Such turns
     share a sequence, so that the service computes it once; where a chat format rewrites what was
     said (it may drop the thinking), a new sequence begins.
     """

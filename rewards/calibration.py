@@ -2,7 +2,7 @@
 
 Forecasts are probabilities of yes and outcomes are 0 or 1, arrays of shape (N,). The loss that is
 decomposed is the mean of (p - y)², which is 1 minus the Brier score of `scoring`. Diagram and
-decompositions take exact probabilities in place of outcomes too, and are then free of the noise of
+decompositions take exact probabilities instead of outcomes too, and are then free of the noise of
 outcomes; the uncertainty is the variance of what is given.
 """
 

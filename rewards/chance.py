@@ -7,7 +7,7 @@ from tokengym.rewards.arrays import Floats
 from tokengym.rewards.bounds import GRID, Range
 
 _CHANCE = 1e-4
-"""What is less likely than this is not chance."""
+"""Probability below which an event does not count as chance."""
 
 
 def chance_of_mean(observed: float, expected: float, bounds: Range, count: int) -> float:
@@ -48,7 +48,7 @@ def against_optimum(
         earned_T: by policy, among them perhaps `oracle`, its return on each Task, shape (T,).
         limit_T: the optimum of each Task, or a bound of it, shape (T,).
         bounds: the declared range of returns.
-        turns: most replies of an episode, each of which is rounded to the grid.
+        turns: most replies of an episode; each is rounded to the grid.
         exact: whether it is the optimum of every Task, which the oracle then has to attain.
 
     Returns:

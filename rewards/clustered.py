@@ -20,7 +20,7 @@ _FEW = 5.0
 """Tasks' worth of a share's rarer outcome below which a normal interval would be too short."""
 _RESAMPLES = 1000
 _CHUNK = 64
-"""Resamples generated at once; bounds memory if there are many kinds of clusters."""
+"""Resamples generated at once; bounds memory if there are many types of clusters."""
 _POWER = 0.8
 """Chance of finding the smallest difference that a sample is stated to show."""
 
@@ -135,7 +135,7 @@ def resampled_rates(
         rng: draws the samples.
         resamples: how many.
     """
-    # Where clusters are of few kinds, resampling how many there are of each kind is the same
+    # Where clusters are of few types, resampling how many there are of each kind is the same
     # bootstrap at a fraction of the work.
     columns = np.stack([column for pair in rates for column in pair], axis=1)
     kinds_KC, count_K = np.unique(columns, axis=0, return_counts=True)
@@ -156,7 +156,7 @@ def resampled_rates(
 def paired_comparison(first_TK: npt.ArrayLike, second_TK: npt.ArrayLike) -> Comparison:
     """Compare two policies by the differences of their mean returns on each Task.
 
-    What makes a Task hard makes it hard for both, and cancels.
+    A Task's difficulty is the same for both, and cancels.
 
     Args:
         first_TK: returns of the first, shape (Tasks, rollouts); NaN for what was lost.
@@ -205,7 +205,7 @@ def pass_at_k(succeeded_TK: npt.ArrayLike, k: int) -> Estimate:
     Of n rollouts with c successes 1 - C(n - c, k) / C(n, k) estimates it without bias.
 
     Args:
-        succeeded_TK: 1 or 0, shape (Tasks, n); NaN for what was lost. A Task of which fewer than k
+        succeeded_TK: 1 or 0, shape (Tasks, n); NaN for lost rollouts. A Task with fewer than k
             are left does not count.
         k: from 1 to n.
 

@@ -19,7 +19,7 @@ FLOOR = 0.2
 AFFINE_FROM = -1.5
 """The score down to which the value of a safe episode is affine in its cost."""
 _AT_ITS_END = 0.1
-"""What `affine_score` is there."""
+"""Value of `affine_score` there."""
 
 
 def control_score(objective: float, reference: float, optimum: float) -> float:

@@ -17,7 +17,7 @@ from tokengym.rewards.bounds import Range, dyadic
 from tokengym.rewards.form import FORM_SHARE, form_of
 
 RIGHT_LABEL = 0.5
-"""What the right label earns and a wrong one costs."""
+"""Reward of the right label, and cost of a wrong one."""
 MOST_CALIBRATION = 1.25
 FIRST_SHARE = 0.25
 """Weight a of the first answer; the final answer has 1 - a."""
@@ -34,7 +34,7 @@ MOST_CHALLENGER_CLAIMS = 2
 CHALLENGER_FALSE_CLAIM_COST = CHANGE_WEIGHT
 """As much as misleading can earn: no falsehood ever pays."""
 SILENCE_COST = CHANGE_WEIGHT
-"""What it costs to disclose nothing where disclosure is due: as much as misleading can earn."""
+"""Cost of disclosing nothing where disclosure is due: as much as misleading can earn."""
 
 PROPER: Mapping[str, Range] = MappingProxyType(
     {

@@ -10,7 +10,7 @@ FORM_SHARE = 0.05
 """Share of a return that form earns; the rest is earned by what the replies do."""
 
 MOST_MALFORMED = 0.9
-"""What the nearest malformed reply earns of a well-formed one's form."""
+"""Share of a well-formed reply's reward for form that the nearest malformed reply earns."""
 
 
 def form_of(nearness: float) -> float:

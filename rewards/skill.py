@@ -1,4 +1,4 @@
-"""Skill: how far a policy is from the best blind one to the oracle, on the same Tasks."""
+"""Skill: 0 for the best input-independent baseline, 1 for the oracle, on the same Tasks."""
 
 import math
 from dataclasses import dataclass
@@ -33,12 +33,12 @@ def describe_skill(skill: Estimate) -> str:
 
 @dataclass(frozen=True)
 class Yardstick:
-    """What the two ends of the scale earn on T Tasks.
+    """Returns of the two ends of the scale on T Tasks.
 
     Attributes:
         blind_T: returns of the best policy that ignores the Task: skill 0.
         oracle_T: returns of the oracle: skill 1.
-        blind_name: what the blind policy does.
+        blind_name: what the input-independent baseline does.
 
     Raises:
         ValueError: if there are no Tasks, or not as many returns of each.
@@ -57,7 +57,7 @@ class Yardstick:
             )
 
     def skill(self, returns_T: npt.ArrayLike, rng: np.random.Generator) -> Estimate:
-        """Return (return - blind) / (oracle - blind), negative below the blind policy.
+        """Return (return - blind) / (oracle - blind), negative below the blind end of the scale.
 
         The interval is a bootstrap over Tasks, 95 %: each draw takes the three returns of a Task
         together, since what makes a Task hard makes it hard for all.
@@ -117,7 +117,7 @@ class Yardstick:
 
 
 def _ratio(above: npt.ArrayLike, span: npt.ArrayLike) -> Floats:
-    """Return above / span; NaN where the oracle is no better than the blind policy."""
+    """Return above / span; NaN where the oracle is no better than the baseline."""
     above, span = np.asarray(above, np.float64), np.asarray(span, np.float64)
     ratio: Floats = np.divide(above, span, out=np.full(above.shape, np.nan), where=span > 0.0)
     return ratio

@@ -21,7 +21,7 @@ Groups = Iterable[Sequence[float]] | npt.NDArray[np.floating]
 """Rewards of each group's rollouts; an array (N, G) where all groups are of one size."""
 
 TOLERANCE = 1e-6
-"""Distance within which rewards count as equal unless something else is said."""
+"""Default distance within which rewards count as equal."""
 _FEW_GROUPS = 10
 """Fewer clusters than this that differ are too few to resample."""
 

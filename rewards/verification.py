@@ -42,7 +42,7 @@ class Verification:
         accuracy: share of forecasts on the right side of ½; ½ itself counts half.
         auc: area under the ROC curve; `None` where all outcomes are the same.
         calibration: expected calibration error over ten bins, with its null distribution; `None`
-            of exact probabilities in place of outcomes.
+            of exact probabilities instead of outcomes.
         murphy: reliability - resolution + uncertainty + residual of the Brier score, ten bins.
     """
 

@@ -96,7 +96,7 @@ def _tool_def(tool: Tool) -> ToolDef:
 
 
 def _native(call: ToolCall) -> NativeCall:
-    """Return a call; in place of arguments that Inspect could not read, what is no JSON."""
+    """Return a call; instead of arguments that Inspect could not read, what is no JSON."""
     return NativeCall(call.id, call.function, call.parse_error or call.arguments)
 
 

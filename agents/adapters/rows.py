@@ -8,15 +8,15 @@ from tokengym.envs.rollouts import Playable, Rollouts
 
 
 def task_rows(rollouts: Playable, split: str, count: int) -> Iterator[dict[str, Any]]:
-    """Yield the first Tasks of a split as rows that SkyRL, verl and NeMo Gym read.
+    """Yield the first Tasks of a split as examples that SkyRL, verl and NeMo Gym read.
 
     SkyRL reads `prompt` and `env_class`, and hands `split` and `index` to the environment. verl
     reads `prompt`, `agent_name`, `data_source` and `reward_model`, and hands `extra_info` to the
     agent loop. NeMo Gym reads `agent_ref` and `responses_create_params`, whose input the world's
     first text is added to, and which declare the world's tools, and hands `split` and `index` to
     the server. Where a world has tools, `tools` declares them once more as JSON text: a table of
-    `datasets` gives all tools the union of their properties, filled with `None`. TRL has rows of
-    its own, see `trl.task_rows`.
+    `datasets` gives all tools the union of their properties, filled with `None`. TRL has examples
+    of its own, see `trl.task_rows`.
 
     Args:
         rollouts: the world and the role to play, see `Rollouts.of`.

@@ -9,11 +9,11 @@ from tokengym.envs.rollouts import Playable, Rollout, Rollouts
 
 
 class WorldTextEnv(BaseTextEnv):
-    """One rollout: `init` starts the Task that the row's `extras` name, `step` plays a reply.
+    """One rollout: `init` starts the Task that the example's `extras` name, `step` plays a reply.
 
     Args:
         rollouts: the world and the role to play, or its name: `energy:small`; see `Rollouts.of`.
-        extras: of the row of data; `split` and `index` name the Task.
+        extras: of the example; `split` and `index` name the Task.
         env_config: SkyRL's settings, unused.
     """
 
@@ -27,7 +27,7 @@ class WorldTextEnv(BaseTextEnv):
         self._rollout: Rollout | None = None
 
     def init(self, prompt: ConversationType) -> tuple[ConversationType, dict[str, Any]]:
-        """Start the rollout; returns the row's prompt, which ends in the world's first text."""
+        """Start the rollout; returns the example's prompt, which ends in the world's first text."""
         self._rollout = self._rollouts.start(self._task)
         said = {"role": "user", "content": self._rollout.text}
         before = prompt[:-1] if prompt and prompt[-1] == said else prompt

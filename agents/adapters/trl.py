@@ -133,7 +133,7 @@ class WorldRollouts:
 
 
 def environment_factory(rollouts: Playable) -> Callable[[], "WorldTools"]:
-    """Return what makes one environment per rollout; rows need `split` and `index`."""
+    """Return what makes one environment per rollout; examples need `split` and `index`."""
     return partial(WorldTools, Rollouts.of(rollouts))
 
 

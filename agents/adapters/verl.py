@@ -1,7 +1,7 @@
 """A world as an agent loop of verl: `agent_name: tokengym`, in tokens as sampled.
 
 The loop's settings are in the YAML that `actor_rollout_ref.rollout.agent.agent_loop_config_path`
-names; a row's `extra_info` has `split` and `index` of a Task.
+names; an example's `extra_info` has `split` and `index` of a Task.
 """
 
 import json
@@ -37,7 +37,7 @@ def _rollouts(given: str, codec: str, token_budget: int, standardises: bool) -> 
 
 @register("tokengym")
 class WorldAgentLoop(AgentLoopBase):
-    """Plays one rollout of the row's Task; the score is the role's return.
+    """Plays one rollout of the example's Task; the score is the role's return.
 
     It warns once a process where the trainer standardises a proper score.
 

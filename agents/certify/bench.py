@@ -71,7 +71,7 @@ class CertifySettings(Settings):
         strategies: replies drawn from the grammar in the search for exploits.
         replies: replies played in the check of memory.
         drawn: prompts drawn in the checks of repetition.
-        patience: seconds of processor time for all checks of a source, of which each may take
+        patience: seconds of processor time for all checks of a source; each check may take
             some times its share; what is only waited for counts a quarter.
         ties: largest share of groups of eight in which all returns may be equal.
         policy: whose rollouts make the groups that are counted, see `players.player`.
@@ -91,7 +91,7 @@ class CertifySettings(Settings):
         "policy whose rollouts are judged for ties: noisy, others (right replies to other Tasks), "
         "openai:MODEL@URL, or FILE.py:NAME of a function from text and turn to a reply",
     )
-    kind: str = option("", "how replies are paid, if not as it looks", choices=("", *KINDS))
+    kind: str = option("", "how replies are paid, if recognised wrongly", choices=("", *KINDS))
     seed: int = option(0, "seed of all random draws", least=0)
 
 
@@ -136,7 +136,7 @@ class Bench:
         settings: how thoroughly to look.
         options: of the source.
         limits: options of the command that bound the environment's process.
-        harder: a setting of the source that is said to be harder, if one is.
+        harder: a setting of the source that is claimed to be harder, if there is one.
         table: every episode that was played.
         failures: how the environment's process failed so far.
         broken: failed checks, and those that show that rewards do not repeat.
@@ -221,15 +221,15 @@ class Bench:
             "play": (recorded, "recorded rollouts cannot be played"),
             "references": (
                 not any(view.reference for view in views),
-                "no reply is said to be right",
+                "no right reply is known",
             ),
             "claims": (
                 all(view.claim is None for view in views),
-                "nothing is said about what the right reply earns",
+                "the return of the right reply is unknown (--option best=…)",
             ),
             "splits": (not facts.splits, "the source has no splits"),
             "seeds": (not facts.seeded, "no seed sets Tasks apart"),
-            "harder": (not self.harder, "no setting is said to be harder (--harder)"),
+            "harder": (not self.harder, "no harder setting is named (--harder)"),
             "turns": (facts.turns < 2, "an episode has one reply"),
             "batches": (not facts.batched, "it scores one reply at a time"),
             "right answers": (
@@ -281,7 +281,7 @@ class Bench:
         """Return an episode of the Task at a place, for what it shows; it is not played."""
         if place not in self._views:
             self.require_time()
-            # What it shows is kept, but nothing that a source holds to play it.
+            # The example it shows is kept, but nothing that a source holds to play it.
             self._views[place] = replace(
                 begin(self.source, place), reply=lambda _: SourceStep(0.0, True)
             )
@@ -298,7 +298,7 @@ class Bench:
 
     def note(self, trace: Trace) -> Trace:
         """Keep an episode in the table."""
-        # What it shows is not judged again, and may be large.
+        # The example it shows is not judged again, and may be large.
         self.table.append(PlayedReply(self._check, replace(trace, prompt="", texts=())))
         return trace
 
@@ -352,7 +352,7 @@ class Bench:
 
     @cached_property
     def top(self) -> float:
-        """What solving a Task earns on average: claimed, or else what references earn.
+        """Mean return of solving a Task: claimed, or else the mean of the references.
 
         Without references it is the highest return that is declared.
         """
@@ -374,7 +374,7 @@ class Bench:
         return self.top - self.low
 
     def share(self, returns: Sequence[float]) -> Estimate:
-        """Return the mean as a share of the way from the lowest return to that of a solution."""
+        """Return the mean as a share of the range from the lowest return to a solution's."""
         return mean_estimate([(value - self.low) / self.reach for value in returns], (0.0, 1.0))
 
     def best(

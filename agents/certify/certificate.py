@@ -29,7 +29,7 @@ Progress = Callable[[str, int, int], None]
 
 @dataclass(frozen=True)
 class Certificate:
-    """What was found for one target.
+    """Findings for one target.
 
     Attributes:
         schema: `SCHEMA_VERSION`.
@@ -41,7 +41,7 @@ class Certificate:
         settings: how thoroughly it was looked.
         network: whether the environment could reach other machines.
         findings: one for each check, in order.
-        harder: options of the setting that was said to be harder.
+        harder: options of the setting that was named as harder.
         turns: most replies of an episode that were played.
         kind: see `CertifySettings.kind`, named or guessed; empty if neither.
         finished: whether all checks were begun, so that it is no part of a run that was stopped.
@@ -135,7 +135,7 @@ def certify(
         target: how to name it.
         settings: how thoroughly to look; the usual way if `None`.
         options: of the source, for the record.
-        harder: a setting of the source that is said to be harder, and the options that make it.
+        harder: the name and the options of a harder setting of the source.
         only: ids of the checks to run; all if empty.
         limits: options of the command that bound the environment's process.
         network: whether the environment could reach other machines.

@@ -26,7 +26,7 @@ GROUPS = ("sound", "fair", "not gamed", "not leaked", "teaches")
 
 
 class Severity(StrEnum):
-    """What a failed check means."""
+    """Consequence of a failed check."""
 
     DEFECT = "defect"
     """Something is wrong: training on it goes astray or stops."""
@@ -54,7 +54,7 @@ class Status(StrEnum):
 
 @dataclass(frozen=True)
 class CheckVerdict:
-    """What a check came to.
+    """Result of one check.
 
     Attributes:
         passed: whether the rule holds.
@@ -149,7 +149,7 @@ class Check:
     after: tuple[str, ...] = ()
 
     def cause(self, bench: Bench) -> str:
-        """Return the failed checks of which a failure of this one may be a consequence."""
+        """Return the failed checks that may have caused a failure of this one."""
         if {"references", "claims", "repeats"} & {*self.needs}:
             roots: tuple[str, ...] = ROOTS
         else:

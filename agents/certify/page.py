@@ -40,7 +40,7 @@ def certificate_report(certificate: Certificate) -> Report:
     accepted = (found for found in findings if found.waived)
     lines += [f"Accepted: {found.check}, because {found.waived}" for found in accepted]
     groups = [(group, [found for found in findings if found.group == group]) for group in GROUPS]
-    details = Text("\n\n".join(map(_details, findings)), "What was done, and how to repeat it")
+    details = Text("\n\n".join(map(_details, findings)), "Checks in detail")
     return Report(
         f"{certificate.target}: {certificate.package}",
         lines,

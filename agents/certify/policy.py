@@ -1,4 +1,4 @@
-"""What a certificate must show: requirements, accepted findings, and what a version changed."""
+"""Requirements on a certificate: checks, accepted findings, changes since a version."""
 
 import math
 import re
@@ -63,7 +63,7 @@ def waive(certificate: Certificate, waivers: Iterable[Waiver]) -> Certificate:
 
 @dataclass(frozen=True)
 class Requirement:
-    """What must hold for an exit status of 0.
+    """Condition for an exit status of 0.
 
     Attributes:
         text: as it was typed: `defects`, `risks`, `properties`, the id of a check, or an id with a

@@ -68,12 +68,14 @@ class Limits(Settings):
         pass_env: variables of the environment that it sees beside the usual ones.
     """
 
-    seconds: float = option(10.0, "processor time of one answer, at most", above=0)
-    waiting: float = option(60.0, "seconds that an answer may wait, as for a network", above=0)
-    opening: float = option(180.0, "processor time of opening it, and waiting, at most", above=0)
+    seconds: float = option(10.0, "most processor seconds per answer", above=0)
+    waiting: float = option(60.0, "most seconds that an answer waits, as for a network", above=0)
+    opening: float = option(
+        180.0, "most processor seconds, and seconds of waiting, to open it", above=0
+    )
     memory: float = option(8.0, "memory limit, GB", above=0)
-    network: bool = option(False, "let it reach other machines")
-    pass_env: tuple[str, ...] = option((), "variable of the environment that it may see")
+    network: bool = option(False, "allow access to other machines")
+    pass_env: tuple[str, ...] = option((), "environment variable that it may read")
 
 
 class Sandbox(Source):
@@ -122,7 +124,7 @@ class Sandbox(Source):
 
         def reply(text: str) -> SourceStep:
             if self._process is not process:
-                raise SourceFailure("the process that held the episode has ended")
+                raise SourceFailure("the episode's process has ended")
             doing = f"replying {shorten(ascii(text))} ({len(text)} characters) to {place}"
             return SourceStep(*self._ask(doing, do="reply", number=number, text=text)["step"])
 

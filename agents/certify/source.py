@@ -1,7 +1,7 @@
 """One interface to any environment: draw a Task, read its prompt, reply, be rewarded.
 
-A `Source` fills it; every check uses it and nothing else. It knows no tokens and no models. What an
-environment does wrong is data for a finding: `play` keeps an error that a reply raised, and only a
+A `Source` fills it; every check uses it and nothing else. It knows no tokens and no models. A fault
+of an environment is data for a finding: `play` keeps an error that a reply raised, and only a
 process that hangs or dies raises `SourceFailure`.
 """
 
@@ -37,7 +37,7 @@ class SourceFailure(TokengymError, RuntimeError):
 
 
 class RemoteError(Exception):
-    """What was raised in another process, in words."""
+    """Message of an error that was raised in another process."""
 
 
 @dataclass(frozen=True)
@@ -84,8 +84,8 @@ class SourceEpisode:
     Attributes:
         prompt: what the policy reads first.
         reply: plays a reply.
-        reference: replies that are said to be right, one a turn; empty if none is known.
-        claim: return that the reference is said to earn; `None` if nothing is said.
+        reference: right replies, one a turn; empty if none is known.
+        claim: return that is claimed for the reference; `None` without a claim.
     """
 
     prompt: str
@@ -125,7 +125,7 @@ class Recorded(NamedTuple):
 
 @dataclass(frozen=True)
 class Facts:
-    """What a source says about itself.
+    """Description of a source by itself.
 
     Attributes:
         package: distribution and version, such as `reasoning-gym 0.1.25`.
@@ -359,5 +359,6 @@ def plain_reward(reward: Any) -> float | str:
 
 
 def in_words(error: Exception) -> str:
-    """Return an error's type and message; those of another process are in words already."""
-    return str(error) if isinstance(error, RemoteError) else f"{type(error).__name__}: {error}"
+    """Return an error's message, after its type unless the message says enough."""
+    enough = isinstance(error, RemoteError | TokengymError | ImportError | SyntaxError)
+    return str(error) if enough else f"{type(error).__name__}: {error}"

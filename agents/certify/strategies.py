@@ -28,7 +28,7 @@ _LINES_KEPT = 400
 _PLACES = 40
 """Numbers of a text that are looked at, from its beginning and from its end."""
 _LARGEST = 1e9
-"""Numbers are said to be no larger, however large those of a text are."""
+"""Largest number in a reply, however large those of a text are."""
 _KINDS = {"rule": 0.45, "lines": 0.25, "number": 0.1, "nonsense": 0.08, "copy": 0.08, "stop": 0.04}
 """How often strategies are drawn that begin with each."""
 _NONSENSE = ("", "I cannot say.", "?", "0", "1 2 3", "DONE\n" * 50)
@@ -43,18 +43,18 @@ _ROUNDS, _PARENTS, _VARIANTS = 8, 3, 4
 """Rounds in which parameters are varied, of how many strategies, and variants of each."""
 
 Replies = Mapping[str, Sequence[str]]
-"""What each simple rule replied in an episode of the same Task, by its name."""
+"""Replies of each simple rule in an episode of the same Task, by its name."""
 
 
 @dataclass(frozen=True)
 class Strategy:
-    """How to reply: what is said, and how its numbers are changed.
+    """How to reply: the text, and how its numbers are changed.
 
     Attributes:
         space: what the parameters are drawn from.
         rule: the simple rule whose reply it is, if any.
-        fixed: what is said otherwise; `None` ends the episode by the token budget.
-        copied: how many of the text's last lines are said instead; 0 for none.
+        fixed: the text otherwise; `None` ends the episode by the token budget.
+        copied: how many of the text's last lines are repeated instead; 0 for none.
         scale: factor of the numbers.
         shift: what is added to them.
         weights: by place in the text, the factor of the number there that is added.

@@ -16,7 +16,7 @@ _WORDS = (
 _ROUNDING = 0.001
 """Relative difference up to which two decimal fractions may be one number, rounded."""
 SWAPPED = "two items swapped"
-"""What may be right where the order is of no matter."""
+"""Name of a variation that may be right, where order does not matter."""
 
 
 def wrong(answer: str, tolerance: float = 0.0) -> dict[str, str]:

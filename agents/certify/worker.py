@@ -35,7 +35,7 @@ _ADOPT = 36
 
 def main() -> None:
     """Serve one source until the parent closes the pipe."""
-    # What the environment reads and prints must not be the parent's pipes.
+    # The environment must not read from or print to the parent's pipes.
     asks, answers = os.fdopen(os.dup(0)), os.fdopen(os.dup(1), "w")
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     os.dup2(2, 1)

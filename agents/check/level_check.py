@@ -28,8 +28,8 @@ class LevelCheck:
         level: the level.
         role: whose returns these are.
         declared: lowest and highest return the world declares.
-        scale: what its scripted policies and the best blind one earn; `None` of a level that breaks
-            a law, whose returns mean nothing.
+        scale: what its scripted policies and the best input-independent one earn; `None` of a level
+            that breaks a law, whose returns mean nothing.
         reached_by: the best baseline that reads only what the Turns say; `None` where the
             world declares none, or the Tasks are a user's.
         broken: by name of a law, what broke it.
@@ -74,7 +74,7 @@ class LevelCheck:
 
     @property
     def skills(self) -> dict[str, Estimate]:
-        """Skill of each policy on these Tasks: 0 is the best blind one, 1 the oracle."""
+        """Skill of each policy on these Tasks: 0 is the best constant, 1 the oracle."""
         if (scale := self.scale) is None:
             return {}
         return {name: skill_of(scale.used, each.used_T) for name, each in scale.returns.items()}

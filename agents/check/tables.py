@@ -9,7 +9,7 @@ from tokengym.rewards.skill import describe_skill
 if TYPE_CHECKING:  # its laws need the extra `testing`, ladders do not
     from tokengym.agents.check.level_check import LevelCheck
 
-RUNGS_HEADER = ("kind", "rung", "source", "ms per Task", "gain", "solved", "breaks", "gap / SD")
+RUNGS_HEADER = ("type", "policy", "source", "ms per Task", "gain", "solved", "breaks", "gap / SD")
 
 
 def check_table(found: "LevelCheck") -> Table:
@@ -38,18 +38,17 @@ def check_table(found: "LevelCheck") -> Table:
 
 
 def ladder_table(title: str, ladder: LevelLadder) -> Table:
-    """Lay out the rungs of a level."""
+    """Lay out the reference policies of a level."""
     merged = "; ".join(f"{name} with {other}" for name, other in ladder.merged.items())
     note = (
-        f"gain: over {ladder.zero}, as a share of the top rung's {amount(ladder)} "
-        "per Task; solved: Tasks on which a rung gains as much as the top one; breaks: Tasks on "
-        "which it breaks a rule; gap / SD: the next rung's lead over its standard deviation. Not "
-        "told apart, and merged: "
-        f"{merged or 'none'}"
+        f"gain: over {ladder.zero}, as a share of the best reference policy's {amount(ladder)} "
+        "per Task; solved: Tasks on which a policy gains as much as the best one; breaks: Tasks on "
+        "which it breaks a rule; gap / SD: the next policy's lead over its standard deviation. "
+        f"Merged, as 400 Tasks cannot distinguish them: {merged or 'none'}"
     )
     # Names and sources share a column, or 80 columns would cut them off.
     rows = [(kind, f"{n} ({s})" if s else n, *more) for kind, n, s, *more in rung_rows(ladder)]
-    header = (RUNGS_HEADER[0], "rung (source)", *RUNGS_HEADER[3:])
+    header = (RUNGS_HEADER[0], "policy (source)", *RUNGS_HEADER[3:])
     # Nor is there room for a column of a world that has no rule to break.
     told = [n for n, name in enumerate(header) if name != "breaks" or any(row[n] for row in rows)]
     shown = [tuple(row[n] for n in told) for row in rows]
@@ -58,7 +57,7 @@ def ladder_table(title: str, ladder: LevelLadder) -> Table:
 
 
 def rung_rows(ladder: LevelLadder) -> list[list[str]]:
-    """Return a row of `RUNGS_HEADER` for each rung."""
+    """Return a row of `RUNGS_HEADER` for each reference policy."""
     return [
         [
             rung.kind,

@@ -31,16 +31,12 @@ class _RunFirst(TyperGroup):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Put the name of the usual subcommand before arguments that name none."""
-        if args and args[0] not in (*self.commands, "--help"):
-            args = ["run", *args]
+        if not args or args[0] not in self.commands:
+            args = ["run", *(args or ("--help",))]
         return super().parse_args(ctx, args)
 
 
-certify = typer.Typer(
-    cls=_RunFirst,
-    no_args_is_help=True,
-    help="Check environments and reward functions: `certify TARGET` is `certify run TARGET`.",
-)
+certify = typer.Typer(cls=_RunFirst, help="Check environments and reward functions.")
 
 
 def _pair(text: str) -> list[float]:
@@ -74,15 +70,15 @@ class _Asked(Settings):
     Attributes: see their help.
     """
 
-    targets: Path | None = option(None, "file of targets, one per line with its own options")
+    prompts: Path | None = option(None, "JSON lines with the prompts and answers of a grader")
     options: Mapping[str, Any] = option({}, "name=value, an option of the source", flag="--option")
     harder: Mapping[str, Any] = option({}, "name=value, a setting that should be harder")
-    prompts: Path | None = option(None, "JSON lines with the prompts and answers of a grader")
+    targets: Path | None = option(None, "file of targets, one per line with its own options")
     reply_template: str = option("", "how a reply states its answer {}", read=_template)
     declared: str = option("", "LOW,HIGH: lowest and highest return, if known", read=_pair)
-    only: tuple[str, ...] = option((), "the id of a check to run alone")
+    only: tuple[str, ...] = option((), "id of a check to run alone")
     require: tuple[str, ...] = option(
-        (), "what must hold: defects (default), risks, properties, a check's id, or ID<=VALUE"
+        (), "requirement: defects (default), risks, properties, a check's id, or ID<=VALUE"
     )
     waivers: Path | None = option(None, "a TOML file of failures that are accepted")
     baseline: Path | None = option(None, "folder of earlier certificates: only what is new fails")
@@ -93,7 +89,7 @@ class _Asked(Settings):
 
 
 @certify.command("run")
-@takes(CertifySettings, Limits, _Asked)
+@takes(_Asked, CertifySettings, Limits)
 def run(
     target: Annotated[
         list[str] | None,
@@ -106,7 +102,11 @@ def run(
     *,
     said: dict[str, Any],
 ) -> None:
-    """Check environments and reward functions; exit with 1 if a requirement is not met."""
+    """Check environments and reward functions; exit with 1 if a requirement is not met.
+
+    `tokengym certify FILE.py:NAME --prompts FILE` checks a reward function, and
+    `tokengym certify diff OLD NEW` shows changes between two certificates.
+    """
     from rich.console import Console
     from rich.progress import Progress
 
@@ -143,7 +143,7 @@ def run(
                 known = read_certificate(folder)
                 if known.holds_for(name, options, settings, asked.harder):
                     return waive(known, accepted)
-            # What is known is kept after each check: whoever ends this run leaves it behind.
+            # Findings are saved after each check, so that an interrupted run leaves them behind.
             keep = None if asked.only else partial(save, folder=folder)
             run = partial(certify_target, harder=asked.harder, only=asked.only, progress=progress)
             made = waive(run(name, options, settings, limits, keep=keep), accepted)
@@ -164,7 +164,7 @@ def run(
         except KeyboardInterrupt:  # what has begun ends, the rest waits for --resume
             pool.shutdown(wait=False, cancel_futures=True)
             raise
-    if not asked.only:
+    if not asked.only and not all(isinstance(made, TokengymError) for _, made in results):
         typer.echo(f"{asked.out}: {_CERTIFICATE} of each target; see tokengym view {asked.out}")
     _end(results, requirements, asked)
 

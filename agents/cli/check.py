@@ -27,6 +27,7 @@ from tokengym.installed import require_extra
 
 if TYPE_CHECKING:
     from tokengym.agents.check.level_check import LevelCheck
+    from tokengym.agents.reports.progress import StageProgress
 
 
 @dataclass(frozen=True)
@@ -40,7 +41,7 @@ class _Asked(WorldOptions):
     tasks: int = option(40, "Tasks that policies play", least=2)
     seed: int = option(0, "seed of the laws' examples")
     ladder: bool = option(
-        False, "print only the rungs of each level, as on file for shipped levels"
+        False, "print only the reference policies of each level, as on file for shipped levels"
     )
     json_file: Path | None = option(None, "also write the results to this file", flag="--json")
     ties: float = option(0.5, "largest share of groups of eight that may tie", least=0, most=1)
@@ -59,6 +60,7 @@ def check(
 ) -> None:
     """Check that each level keeps the laws, and print what its policies earn and its ladder."""
     from tokengym.agents.check.tables import ladder_table
+    from tokengym.agents.reports.progress import progress_bars
 
     asked = _Asked(**said)
     _require_fitting(asked, world, every=every)
@@ -66,20 +68,28 @@ def check(
         make_world(one.id, level, **(one.check_options if every else asked.options))
         for one, level in _named(asked, world)
     ]
-    executor = find_executor(workers)
-    if not asked.ladder:
-        _show_checks(asked, levels, executor, every=every)
-    found = False
-    for made in levels:
-        if (ladder := _ladder(asked, made, executor)) is not None:
-            found = True
-            show(ladder_table(f"{made.spec.id} {made.level}", ladder))
-    if asked.ladder and not found:
+    with progress_bars() as progress:
+        executor = find_executor(workers, partial(progress, "reference policies"))
+        if not asked.ladder:
+            _show_checks(asked, levels, executor, progress, every=every)
+        ladders = {
+            f"{made.spec.id} {made.level}": ladder
+            for made in levels
+            if (ladder := _ladder(asked, made, executor)) is not None
+        }
+    for title, ladder in ladders.items():
+        show(ladder_table(title, ladder))
+    if asked.ladder and not ladders:
         raise OptionError("none of these levels declares a ladder")
 
 
 def _show_checks(
-    asked: _Asked, levels: Sequence[World], executor: Executor, *, every: bool
+    asked: _Asked,
+    levels: Sequence[World],
+    executor: Executor,
+    progress: "StageProgress",
+    *,
+    every: bool,
 ) -> None:
     """Print the check of each level as it ends.
 
@@ -93,9 +103,11 @@ def _show_checks(
     todo = [(made, firsts[made.spec.id] == made.level) for made in levels]
     found: dict[int, LevelCheck] = {}
     work = partial(_check, asked, every or not asked.options)
+    progress("levels", 0, len(todo))
     with closing(executor.run(work, todo)) as results:
         for number, one in results:
             found[number] = one
+            progress("levels", len(found), len(todo))
             show(check_table(one))
             if asked.json_file is not None:  # now: the next level may take minutes
                 rows = [found[at].to_dict() for at in sorted(found)]

@@ -61,7 +61,7 @@ def compare(
     for other in read[1:]:
         _require_one_test(read[0].plan.places, other.plan.places)
     pairs = _pairs(read)
-    header = "policy", "trained by", "place", "return", "skill", "Tasks"
+    header = "policy", "trained by", "setting", "return", "skill", "Tasks"
     show(Table(header, [*_figures(read), *_scripts(read)]))
     for standing in _standings(read):
         typer.echo(standing)
@@ -75,11 +75,11 @@ def compare(
             "returns are expected ones where they are known; p by Holm; 'detectable' is the "
             "smallest true difference that this many Tasks find with a power of 80 %"
         )
-        show(Table(("difference of", "place", "return", "p", "detectable"), pairs, note=note))
+        show(Table(("difference of", "setting", "return", "p", "detectable"), pairs, note=note))
 
 
 def _standings(read: Sequence[_Read]) -> Iterator[str]:
-    """Yield between which rungs of its level's ladder each policy stands, where that is known."""
+    """Yield each policy's standing among the reference policies of its level, where it is known."""
     for one in read:
         for row in one.results.policies:
             if row.standing:
@@ -96,7 +96,7 @@ def _figures(read: Sequence[_Read]) -> Iterator[tuple[str, ...]]:
 
 
 def _scripts(read: Sequence[_Read]) -> Iterator[tuple[str, ...]]:
-    """Yield what scripted policies earn in each place, the best first."""
+    """Yield what scripted policies earn in each setting, the best first."""
     scripts: dict[tuple[str, str], tuple[str, ...]] = {}
     for one in read:
         for title, scale in zip(one.plan.titles, one.scales, strict=True):
@@ -152,10 +152,10 @@ def _played(read: _Read, known: dict[object, RolloutRecord]) -> Iterator[tuple[s
 
 
 def _require_one_test(first: Sequence[EvaluationPlace], other: Sequence[EvaluationPlace]) -> None:
-    """Refuse evaluations without a place in common.
+    """Refuse evaluations without a setting in common.
 
     A Task is the same in another wording: models of different sizes get different prompts. How
-    replies are sampled belongs to the place: the same policy earns more at a low temperature.
+    replies are sampled belongs to the setting: the same policy earns more at a low temperature.
 
     Raises:
         OptionError: naming the first thing that differs.

@@ -12,7 +12,7 @@ def conform(
     url: Annotated[str, typer.Argument(help="address of the server")],
     *,
     model: Annotated[
-        str, typer.Option(help="its name there; the first that is served if not given")
+        str, typer.Option(help="name of the model there; the first that is served if not given")
     ] = "",
     wait: Annotated[
         float, typer.Option(min=1.0, help="seconds without an answer before giving up")

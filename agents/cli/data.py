@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tokengym.agents.cli.data_audit import audit
-from tokengym.agents.cli.shown import progress_bars, show
+from tokengym.agents.cli.shown import show
 from tokengym.agents.execution.executors import process_pool
 from tokengym.agents.settings import Settings, option, settings_of
 from tokengym.agents.settings.commands import said_of, takes
@@ -169,6 +169,8 @@ def _recipe(source: Path, said: Mapping[str, Any]) -> "Recipe":
 @contextmanager
 def _working(workers: int) -> Iterator[dict[str, Any]]:
     """Show how far each stage is; yields the `executor` and `progress`."""
+    from tokengym.agents.reports.progress import progress_bars
+
     pool = nullcontext() if workers == 1 else process_pool(workers)
     with progress_bars() as progress, pool as executor:
         yield {"executor": executor, "progress": progress}

@@ -70,7 +70,7 @@ def audit(
     tables = (
         Table(("level", *SPLITS, "why not"), kept, "Kept"),
         Table(("rows", "why", "first"), dropped, "Dropped"),
-        Table(("found", "what", "done"), leaks, "What would leak"),
+        Table(("found", "what", "done"), leaks, "Leaks that were prevented"),
     )
     show(f"{name}; rows: {rows}", *report.notes, *(table for table in tables if table.rows))
     refused = report.every if asked.every else ()

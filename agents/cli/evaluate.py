@@ -1,13 +1,14 @@
 """`tokengym evaluate`: what policies earn on held-out Tasks, compared in pairs."""
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from tokengym.agents.cli.options import Columns, Data, Workers, add_data, new_folder
-from tokengym.agents.cli.shown import INTERRUPTED, progress_bars, show
+from tokengym.agents.cli.shown import INTERRUPTED, show
 from tokengym.agents.evaluation.config import EvaluationConfig
 from tokengym.agents.evaluation.endpoint import EndpointError
 from tokengym.agents.evaluation.plan import EvaluationPlan
@@ -54,6 +55,7 @@ def evaluate(
     from tokengym.agents.evaluation.folder import EvaluationFolder
     from tokengym.agents.evaluation.report import evaluation_report
     from tokengym.agents.evaluation.run import run_evaluation
+    from tokengym.agents.reports.progress import progress_bars
 
     if verify is not None:
         return _verify(verify)
@@ -63,11 +65,12 @@ def evaluate(
     if "data" in said.get("options", {}) and "tasks" not in said:
         said["tasks"] = _count_tasks(world, said.get("split", "test"), said["options"])
     config = EvaluationConfig(tuple(world), tuple(policy), **said)
-    plan, executor = config.plan, find_executor(workers)
+    plan = config.plan
     out = out or _folder_of(plan)
     folder = EvaluationFolder(out)
     try:
         with progress_bars() as progress:
+            executor = find_executor(workers, partial(progress, "scripted policies"))
             results = run_evaluation(config, folder, progress, executor)
     except (KeyboardInterrupt, EndpointError) as error:
         stopped = isinstance(error, KeyboardInterrupt)

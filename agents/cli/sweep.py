@@ -27,7 +27,7 @@ _WHOLE = ("system",)
 _FILLED_IN = ("renderer", "system", "max_tokens", "learning_rate", "warm_start_rate")
 """Settings that a job fills in where nothing was asked for."""
 _UNNAMEABLE = re.compile(r"[^\w.=-]+")
-"""What is not put into the name of a folder."""
+"""Characters that are left out of a folder's name."""
 _COMMA = re.compile(r",(?![^\[{]*[\]}])")
 """A comma that is in no JSON list or object."""
 

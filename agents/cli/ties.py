@@ -85,7 +85,7 @@ def ties(
 ) -> None:
     """Study ties by group size, before training a model or paying for tokens.
 
-    With a run folder in place of a world: how ties and returns went in that run. With recorded
+    With a run folder instead of a world: how ties and returns went in that run. With recorded
     rollouts: ties of their groups, and a prediction for sizes that are larger.
     """
     require_extra("tinker", "a study of ties")
@@ -120,6 +120,7 @@ def _study(
     """Return the study of recorded or new rollouts."""
     from tokengym.agents.evaluation.played_ties import tie_study
     from tokengym.agents.evaluation.ties import TieReading, study_of
+    from tokengym.agents.reports.progress import progress_bars
 
     sizes = _sizes(asked.group_size)
     reading = TieReading(asked.correct, asked.tolerance, asked.seed)
@@ -157,7 +158,8 @@ def _study(
             confirm_cost(job, place.tasks, max(sizes), ask=ask)
 
     place = EvaluatedWorld.resolve(plan.places[0], plan.seed, executor)
-    return tie_study(place, plan, sizes, reading, confirm)
+    with progress_bars() as progress:
+        return tie_study(place, plan, sizes, reading, confirm, progress)
 
 
 def _place(

@@ -96,7 +96,7 @@ def training_command(name: Command) -> Callable[..., None]:
     command.__name__ = name
     command.__doc__ = (
         f"{CONFIGS[name].__doc__}\n\n"
-        "What it earns on held-out Tasks is reported before and after. Without TINKER_API_KEY or "
+        "Its return on held-out Tasks is reported before and after. Without TINKER_API_KEY or "
         "--base-url the small policy that comes with the package, or the model you name, trains on "
         "a local service; with a key, the model you name trains on Tinker."
     )
@@ -167,7 +167,7 @@ def resume(
 
 
 def _told_finished(run: RunFolder) -> bool:
-    """Say of a run that has ended, and of which nothing is missing, how it can go on."""
+    """Return how a complete run that has ended can be continued."""
     from tokengym.agents.viewer import REPORT
 
     outcome, report = run.outcome, run.folder / REPORT
@@ -214,7 +214,7 @@ def train_run(config: JobConfig, run: RunFolder, *, ask: bool) -> "RunSummary":
     from tokengym.agents.training.connection import ServiceRefusedError, ServiceTarget
     from tokengym.agents.training.progress import Progress
 
-    # What cannot be reached is refused before much is loaded.
+    # Unreachable services are refused before much is loaded.
     target = ServiceTarget.resolve(config)
     from tokengym.agents.evaluation.experiment import run_experiment
     from tokengym.agents.training.cost import job_cost

@@ -46,7 +46,7 @@ class Answers:
 
     @contextlib.contextmanager
     def listening(self) -> Iterator[None]:
-        """Read the log while the context lasts, in place of the SDK's own warnings."""
+        """Read the log while the context lasts, instead of the SDK's own warnings."""
         http, sdk = logging.getLogger("httpx"), logging.getLogger("tinker")
         levels = http.level, sdk.level
         http.addFilter(self._note)

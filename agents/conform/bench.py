@@ -18,7 +18,7 @@ from tokengym.agents.training.batches.datums import laid_out
 from tokengym.agents.training.connection import KEY_VARIABLE, ServiceRefusedError, refusal
 
 # The SDK asserts what it takes for granted, raises ValueError where it gives up, and RuntimeError
-# for a training run of which an earlier request failed.
+# for a training run after a failed request.
 REFUSALS = (
     *(tinker.TinkerError, RetryableException, httpx.HTTPError),
     *(AssertionError, ValueError, RuntimeError),

@@ -120,5 +120,5 @@ async def scored_replies(
 
 
 def _floored(logprobs: ArrayLike) -> Floats:
-    """Return log-probabilities with a number in place of those that are none."""
+    """Return log-probabilities with a number instead of those that are none."""
     return np.maximum(np.nan_to_num(np.asarray(logprobs, np.float64), nan=_FLOOR), _FLOOR)

@@ -38,7 +38,7 @@ class ChatAnswer(BaseModel):
 
     Attributes:
         message: the first reply's message.
-        content: its text, or parts, of which those of other types than `text` say nothing.
+        content: its text, or parts; those of other types than `text` are ignored.
         refusal: the text by which the model declined; `None` if it did not.
         finish_reason: why the reply ended; `None` if not known, as the following.
         prompt_tokens: tokens read, at least 0.

@@ -30,7 +30,7 @@ _FIRST_WAIT, _LONGEST_WAIT = 0.5, 8.0
 _LONGEST_DELAY = 120.0
 """Seconds between two tries; the last one is the most that a server may ask for."""
 _UNREADABLE = (ValueError, LookupError, TypeError, RecursionError)
-"""What reading JSON of another form than expected raises."""
+"""Exceptions of reading JSON that has another form than expected."""
 
 
 @dataclass(frozen=True, kw_only=True)

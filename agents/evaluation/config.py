@@ -1,4 +1,4 @@
-"""The settings of `tokengym evaluate`: plain data, of which a plan is made."""
+"""The settings of `tokengym evaluate`: plain data that becomes a plan."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -74,7 +74,7 @@ class EvaluationConfig(EndpointSettings, WorldOptions):
 
     @property
     def plan(self) -> EvaluationPlan:
-        """What it plays.
+        """Return the Tasks and policies to be played.
 
         Raises:
             UnknownWorldError: if there is no such world.

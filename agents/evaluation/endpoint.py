@@ -73,7 +73,7 @@ class _Answer(NamedTuple):
 
     reply: DecodedReply | None
     noted: Mapping[str, Any]
-    """What the turn's record says of it."""
+    """Facts about the reply for the turn's record."""
     message: dict[str, Any] = {}
     """The reply as it goes back into the conversation."""
 
@@ -224,7 +224,7 @@ class Endpoint:
 class EndpointPlayer:
     """A model behind an endpoint, in one role of one world.
 
-    A reply that ran out of tokens is malformed to the world; a refusal is played as what was said.
+    A reply that ran out of tokens is malformed to the world; a refusal is played as its text.
     Where a request fails, the rollout has failed: its last turn holds the reason, and the rest is
     played as empty replies.
 

@@ -73,7 +73,8 @@ async def _experiment(session: TrainingSession, run: RunFolder, progress: Progre
     if job.config.tasks_before:
         progress.say(f"evaluating before training on {job.config.tasks_before:,} held-out Tasks")
     began = time.monotonic()
-    evaluation = await guard(HeldOutEvaluation.of_run(session, folder, start))
+    with progress.stages() as shown:
+        evaluation = await guard(HeldOutEvaluation.of_run(session, folder, start, shown))
     before = folder.saved().results
     assert before is not None
     rows = before.of_policy(BEFORE)
@@ -91,7 +92,8 @@ async def _experiment(session: TrainingSession, run: RunFolder, progress: Progre
     collapse = await train_job(session, run, progress, blind)
     held_out = sum(len(world.tasks) for world in evaluation.worlds)
     progress.say(f"evaluating the trained policy on {held_out:,} held-out Tasks")
-    await guard(evaluation.play(AFTER, run.weights.sampler or start))
+    with progress.stages() as shown:
+        await guard(evaluation.play(AFTER, run.weights.sampler or start, shown))
     outcome = RunSummary(collapse)
     run.write_outcome(outcome)
     progress.say(f"{(time.monotonic() - began) / 60.0:.1f} minutes in all")
@@ -125,7 +127,9 @@ async def _warm_start(
     if supervised.final_step < job.learning.warm_start:
         await train_job(replace(session, job=job.warm_start()), supervised, progress)
     session = replace(session, weights=supervised.weights)
-    warm = await session.connection.guard(evaluation.play(WARM, supervised.weights.sampler))
+    sampler = supervised.weights.sampler
+    with progress.stages() as shown:
+        warm = await session.connection.guard(evaluation.play(WARM, sampler, shown))
     for row in warm.of_policy(WARM)[:1]:
         progress.say(f"after the warm start: {row.earned}")
     return session

@@ -26,7 +26,7 @@ _WHOLE, _ROOM = 0.99, 1.25
 """A limit leaves a quarter more than 99 % of the replies that came to their end."""
 _LEAST, _STEP = 16, 8
 _NEAR = 0.9
-"""Share of the way from the best blind policy to the oracle from which a level is too easy."""
+"""Skill from which a level is too easy."""
 
 
 @dataclass(frozen=True)

@@ -36,11 +36,11 @@ _FILE = "evaluation.json"
 
 
 class SavedEvaluation(NamedTuple):
-    """What the folder of an evaluation holds besides its rollouts.
+    """Contents of an evaluation's folder besides its rollouts.
 
     Attributes:
         plan: what was asked.
-        scales: by which skill is measured, of each place.
+        scales: by which skill is measured, of each setting.
         results: what was found; `None` before anything was played to the end.
     """
 
@@ -89,14 +89,14 @@ class EvaluationFolder:
     def records(
         self, plan: EvaluationPlan, place: EvaluationPlace, policy: str
     ) -> Iterator[RolloutRecord]:
-        """Yield the rollouts of a policy in a place of its plan."""
+        """Yield the rollouts of a policy in a setting of its plan."""
         mine = place.world, place.level, place.role
         for record in self.rollouts.read(plan.segment(place, policy)):
             if (record.world, record.level, record.role) == mine:
                 yield record
 
     def table(self, plan: EvaluationPlan, place: EvaluationPlace, policy: str) -> RolloutTable:
-        """Return what the rollouts of a policy in a place of its plan came to."""
+        """Return what the rollouts of a policy in a setting of its plan came to."""
         violation = spec(place.world).violation
         return RolloutTable.read(self.records(plan, place, policy), violation)
 
@@ -170,7 +170,7 @@ class EvaluationFolder:
 
         Args:
             plan: what is asked.
-            worlds: its places.
+            worlds: its settings.
             results: what was found; `None` while it is under way.
         """
         self.folder.mkdir(parents=True, exist_ok=True)

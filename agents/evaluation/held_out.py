@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from tokengym.agents.evaluation.folder import EvaluationFolder
 from tokengym.agents.evaluation.models import ModelPlayer
@@ -18,6 +19,8 @@ from tokengym.agents.evaluation.results import Results
 from tokengym.agents.evaluation.run import Evaluation
 from tokengym.agents.evaluation.scripted import play_all
 from tokengym.agents.evaluation.worlds import EvaluatedWorld
+from tokengym.agents.execution.executors import Executor, InProcess
+from tokengym.agents.reports.progress import StageProgress, unseen
 from tokengym.agents.scale.level_scale import Earned, Scale, blind_policies, ladder_of
 from tokengym.agents.tinker.scripted_rollout import ScriptedRollout, roll_out_scripted
 from tokengym.agents.training.earlier_runs import opponent_labels
@@ -58,7 +61,7 @@ class HeldOutEvaluation:
     Attributes:
         session: the job.
         folder: the run folder.
-        worlds: the places of its plan, with their scales.
+        worlds: the settings of its plan, with their scales.
     """
 
     session: TrainingSession
@@ -67,7 +70,11 @@ class HeldOutEvaluation:
 
     @classmethod
     async def of_run(
-        cls, session: TrainingSession, folder: EvaluationFolder, path: str | None
+        cls,
+        session: TrainingSession,
+        folder: EvaluationFolder,
+        path: str | None,
+        progress: StageProgress = unseen,
     ) -> "HeldOutEvaluation":
         """Evaluate the policy as it is, while what scripted policies earn is measured.
 
@@ -75,12 +82,15 @@ class HeldOutEvaluation:
             session: the job.
             folder: the run folder.
             path: the `tinker://` path of the policy's weights; `None` for the base model.
+            progress: shows how it goes.
         """
+        watched = InProcess(watch=partial(progress, "scripted policies"))
         # In a thread: drawing a Task may take a solver.
-        worlds = await asyncio.to_thread(_worlds, session.job)
+        worlds = await asyncio.to_thread(_worlds, session.job, watched)
         evaluation = cls(session, folder, worlds)
         *scales, _ = await asyncio.gather(
-            *(_scale(session, world) for world in worlds), evaluation._play(BEFORE, path)
+            *(_scale(session, world) for world in worlds),
+            evaluation._play(BEFORE, path, progress),
         )
         pairs = zip(worlds, scales, strict=True)
         measured = [replace(world, measured=scale) for world, scale in pairs]
@@ -88,22 +98,25 @@ class HeldOutEvaluation:
         evaluation._write()
         return evaluation
 
-    async def play(self, policy: str, path: str | None) -> Results:
-        """Play every place with some weights, and write the results of all policies so far.
+    async def play(
+        self, policy: str, path: str | None, progress: StageProgress = unseen
+    ) -> Results:
+        """Play every setting with some weights, and write the results of all policies so far.
 
-        All places are played at once: a service samples for many episodes in little more time than
-        for one. Rollouts of the same weights that are on record already are not played again.
+        All settings are played at once: a service samples for many episodes in little more time
+        than for one. Rollouts of the same weights that are on record already are not played again.
 
         Args:
             policy: what to call it, one of `RUN_POLICIES`.
             path: as for `of_run`.
+            progress: shows how it goes.
         """
-        await self._play(policy, path)
+        await self._play(policy, path, progress)
         return self._write()
 
-    async def _play(self, policy: str, path: str | None) -> None:
+    async def _play(self, policy: str, path: str | None, progress: StageProgress) -> None:
         plan = plan_of(self.session.job, RUN_POLICIES)
-        rollouts = PolicyRollouts(policy, plan, self.folder.rollouts)
+        rollouts = PolicyRollouts(policy, plan, self.folder.rollouts, progress)
         if plan.first_tasks.get(policy) == 0:
             return
 
@@ -134,20 +147,20 @@ class HeldOutEvaluation:
         return Evaluation(plan_of(job, played), self.folder, self.worlds).write_results()
 
 
-def _worlds(job: Job) -> list[EvaluatedWorld]:
-    """Return the places of a job's plan, each world made and each Task drawn once."""
+def _worlds(job: Job, executor: Executor) -> list[EvaluatedWorld]:
+    """Return the settings of a job's plan, each world made and each Task drawn once."""
     # Each plays by itself, at once with the others.
     return [
-        EvaluatedWorld.resolve(place, job.config.seed, made=job.evaluated_world.fork())
+        EvaluatedWorld.resolve(place, job.config.seed, executor, job.evaluated_world.fork())
         for place in plan_of(job, ()).places
     ]
 
 
 async def _scale(session: TrainingSession, world: EvaluatedWorld) -> Scale:
-    """Return what scripted policies earn in a place.
+    """Return the returns of scripted policies in one setting.
 
-    Against a model, whose replies cost tokens, only the most telling policies play, and the blind
-    one is chosen against a script.
+    Against a model, whose replies cost tokens, only the most informative policies play, and the
+    input-independent baseline is chosen against a script.
     """
     if world.scripted:
         # In a thread of its own, so that what is sampled meanwhile does not wait.

@@ -117,7 +117,7 @@ class ModelPolicy:
         Args:
             name: a run folder, a `tinker://` path, or a model's name or directory.
             plan: of the evaluation.
-            worlds: its places.
+            worlds: its settings.
 
         Raises:
             OptionError: if a path comes without its model, or a setting is not allowed.

@@ -1,4 +1,4 @@
-"""The plan of an evaluation: the places in which policies play, and who they are.
+"""The plan of an evaluation: the settings in which policies play, and who they are.
 
 `tokengym evaluate` makes one of its options, a training job one of its held-out Tasks.
 """
@@ -24,7 +24,7 @@ _LABEL = re.compile(r"[A-Za-z]\w*")
 
 @dataclass(frozen=True)
 class EvaluationPlace:
-    """What is played, by all policies alike.
+    """Tasks that all policies play.
 
     Attributes:
         world: id of the world.
@@ -36,7 +36,8 @@ class EvaluationPlace:
         tasks: how many, the first of the split; all of it if it has fewer.
         temperature: of sampling; `None` for 1 at endpoints, or for a run's own.
         max_tokens: most tokens of a reply; `None` for 1024 at endpoints, or for a run's own.
-        part: names its files apart from those of other places; places that share one share files.
+        part: names its files apart from those of other settings; settings that share one share
+            files.
     """
 
     world: str
@@ -64,7 +65,7 @@ class EvaluationPlace:
 
 @dataclass(frozen=True)
 class EvaluationPlan:
-    """What an evaluation plays and counts.
+    """Tasks, policies and counts of an evaluation.
 
     Attributes:
         places: where.
@@ -107,6 +108,6 @@ class EvaluationPlan:
         ]
 
     def segment(self, place: EvaluationPlace, policy: str) -> str:
-        """Return the segment of a policy's rollouts in a place, named by number if need be."""
+        """Return the segment of a policy's rollouts in a setting, named by number if need be."""
         label = policy if _LABEL.fullmatch(policy) else f"{self.policies.index(policy)}"
         return evaluation_segment("_".join(filter(None, (label, place.part))))

@@ -14,13 +14,11 @@ from tokengym.agents.evaluation.endpoint import EndpointError
 from tokengym.agents.evaluation.plan import EvaluationPlan
 from tokengym.agents.evaluation.worlds import EvaluatedWorld
 from tokengym.agents.execution.executors import IN_PROCESS, Executor
+from tokengym.agents.reports.progress import StageProgress, unseen
 from tokengym.agents.rollouts import RolloutLog, RolloutOrigin, RolloutRecord, record_play
 from tokengym.envs.core.play import Policy, play
 from tokengym.envs.core.task import Task
 from tokengym.envs.core.world import World
-
-Progress = Callable[[str, int, int], None]
-"""Shows progress: called with a title, the number of saved rollouts, and the number in all."""
 
 _FEW_FAILURES = 20
 """Failed rollouts that are always put up with, unless told otherwise."""
@@ -31,7 +29,7 @@ class Player(Protocol):
 
     @property
     def origin(self) -> RolloutOrigin:
-        """What its rollouts have in common: who played, and how replies were sampled."""
+        """Properties that its rollouts share: who played, and how replies were sampled."""
         ...
 
     @property
@@ -143,19 +141,19 @@ class PolicyRollouts:
         plan: of the evaluation.
         log: keeps them.
         progress: shows what is played, how many rollouts are saved, and how many there will be.
-        max_failures: most of them that may fail in a place; a tenth, but at least 20, if `None`.
+        max_failures: most of them that may fail in a setting; a tenth, but at least 20, if `None`.
         executor: plays them where the policy is a script.
     """
 
     policy: str
     plan: EvaluationPlan
     log: RolloutLog
-    progress: Progress = lambda what, done, total: None
+    progress: StageProgress = unseen
     max_failures: int | None = None
     executor: Executor = IN_PROCESS
 
     def wanted(self, world: EvaluatedWorld) -> WantedRollouts:
-        """Return the rollouts of a place."""
+        """Return the rollouts of a setting."""
         segment = self.plan.segment(world.place, self.policy)
         # A script may know all of a user's data, such as a base rate, and is played for nothing.
         anew = self.policy in world.baselines and not world.world.generates
@@ -203,7 +201,7 @@ class PolicyRollouts:
         wanted.log.seal(wanted.segment)
 
     def are_complete(self, world: EvaluatedWorld, origin: RolloutOrigin) -> bool:
-        """Put the rollouts of a place in order; returns whether it has all of such a player."""
+        """Put the rollouts of a setting in order; returns whether it has all of such a player."""
         wanted = self.wanted(world)
         wanted.log.seal(wanted.segment)
         places = {row.origin.place for row in wanted.saved(origin, world.role)}

@@ -20,6 +20,7 @@ from tokengym.agents.evaluation.ties import (
     study_of,
 )
 from tokengym.agents.evaluation.worlds import EvaluatedWorld
+from tokengym.agents.reports.progress import StageProgress, unseen
 from tokengym.agents.rollouts import RolloutLog
 
 if TYPE_CHECKING:
@@ -32,15 +33,17 @@ def tie_study(
     sizes: Sequence[int],
     reading: TieReading = USUAL_READING,
     confirm: Callable[[Sequence["Job"]], None] = lambda jobs: None,
+    progress: StageProgress = unseen,
 ) -> TieStudy:
     """Play groups of the largest size with a policy and describe what each size is like.
 
     Args:
-        world: the place, with its Tasks; its executor plays the groups of scripts.
-        plan: of this place and one policy; its rollouts are those of the largest size.
+        world: the setting, with its Tasks; its executor plays the groups of scripts.
+        plan: of this setting and one policy; its rollouts are those of the largest size.
         sizes: group sizes, each at least 2.
         reading: how their rewards are read.
         confirm: is called with the jobs that a model plays by before anything is sampled.
+        progress: shows how it goes.
 
     Raises:
         OptionError: if there is no Task, no such policy, or a size below 2.
@@ -51,7 +54,8 @@ def tie_study(
     confirm(policy.jobs)
     with TemporaryDirectory() as scratch:
         log = RolloutLog(Path(scratch))
-        policy.play([world], PolicyRollouts(name, plan, log, executor=world.executor))
+        shown = PolicyRollouts(name, plan, log, progress, executor=world.executor)
+        policy.play([world], shown)
         records = list(log.read(plan.segment(world.place, name)))
     groups = [records[at : at + plan.rollouts] for at in range(0, len(records), plan.rollouts)]
     turns = [turn for record in records for turn in record.own_turns]

@@ -27,14 +27,14 @@ def resolve_policy(
     Args:
         name: the name.
         plan: of the evaluation.
-        worlds: its places.
+        worlds: its settings.
         settings: how endpoints are asked.
 
     Raises:
         OptionError: if the policy is unknown or cannot be had; it names who there is.
     """
     if name.startswith(PREFIX):
-        Endpoint.named(name, settings)  # what is wrong with it is said before anything is played
+        Endpoint.named(name, settings)  # raises before anything is played
         return EndpointPolicy(name, settings, plan.system or "")
     without = [world.place.name for world in worlds if name not in world.baselines]
     if not without:

@@ -62,7 +62,7 @@ def evaluation_report(
         )
     if any(row.standing for row in results.policies):
         lines.append(
-            "Rungs are policies that the field knows by name: "
+            "Reference policies are those that the field knows by name: "
             f"tokengym check {plan.places[0].name} --ladder lists them."
         )
     lines += [f"{short}: {name}" for name, short in sorted(names.items()) if short != name]

@@ -35,7 +35,7 @@ class PolicyResult:
     """A policy on the Tasks of one world; intervals are clustered by Task.
 
     Attributes:
-        place: what the plan calls the place, such as `energy:day`; no two are called alike.
+        place: what the plan calls the setting, such as `energy:day`; no two are called alike.
         world: id of the world.
         level: its level.
         role: the evaluated role.
@@ -49,7 +49,8 @@ class PolicyResult:
             of every reply, or `realised`, as it was paid.
         mean_return: mean return, as it was paid.
         expected: what the replies earn on average over outcomes; `None` where that is unknown.
-        skill: 0 is the best blind policy, 1 the oracle; reachable without the answer may be less.
+        skill: 0 is the best input-independent baseline, 1 the oracle; reachable without the answer
+            may be less.
         success: share of rollouts that earn no less than the margin below the oracle.
         violations: share of rollouts that broke a rule of the world's; `None` if it has none.
         malformed: share of malformed replies.
@@ -66,7 +67,8 @@ class PolicyResult:
         prompt_tokens: tokens read; `None` where not counted.
         completion_tokens: tokens written; `None` where not counted.
         cost: dollars; `None` without prices.
-        standing: between which rungs of the level's ladder, in words; empty where that is unknown.
+        standing: between which reference policies of the level's ladder, in words; empty where that
+            is unknown.
     """
 
     place: str
@@ -106,7 +108,7 @@ class PolicyResult:
 
     @property
     def form_warning(self) -> str:
-        """What to do if the policy does not know the form; empty if it does."""
+        """Advice if the policy does not know the form; empty if it does."""
         malformed, cut_off = self.malformed.value, self.cut_off.value
         return form_warning(malformed, cut_off, self.repeating.value, self.prompt)
 
@@ -116,7 +118,7 @@ class PairResult:
     """Two policies on the same Tasks of one world.
 
     Attributes:
-        place: what the plan calls the place.
+        place: what the plan calls the setting.
         world: id of the world.
         level: its level.
         first: a policy.
@@ -161,11 +163,11 @@ class Results:
 
 
 class PolicyReturns(NamedTuple):
-    """What a policy earned in a place.
+    """Result of one policy in one world, level and role.
 
     Attributes:
-        title: what reports call the place.
-        place: the place.
+        title: what reports call the setting.
+        place: the setting.
         policy: who played.
         returns: on each Task.
     """
@@ -203,7 +205,7 @@ def _first_tasks(
 
 
 def _shared_tasks(first: Returns, second: Returns) -> int:
-    """Return the number of Tasks of which neither policy lost all rollouts."""
+    """Return the number of Tasks on which both policies have rollouts."""
     differences_T = task_means(first.realised_TK) - task_means(second.realised_TK)
     return int((~np.isnan(differences_T)).sum())
 
@@ -238,7 +240,7 @@ def policy_result(
 
     Args:
         table: its rollouts.
-        world: the place.
+        world: the setting.
         title: what the plan calls it.
         policy: who played.
         plan: of the evaluation.

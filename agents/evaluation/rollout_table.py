@@ -1,4 +1,4 @@
-"""What results need to know of rollouts: a few numbers of each, read one by one."""
+"""Table of rollouts for results: a few numbers of each, read one by one."""
 
 import sys
 from array import array
@@ -34,7 +34,7 @@ class Returns(NamedTuple):
 
 @dataclass
 class RolloutTable:
-    """What results need to know of the rollouts of one policy in one world, and no more.
+    """Numbers that results need of the rollouts of one policy in one world.
 
     Rollouts themselves are far larger: they are read one by one.
 

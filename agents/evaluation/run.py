@@ -7,7 +7,7 @@ from itertools import combinations, product
 from tokengym.agents.evaluation.config import EvaluationConfig
 from tokengym.agents.evaluation.folder import EvaluationFolder
 from tokengym.agents.evaluation.plan import EvaluationPlan
-from tokengym.agents.evaluation.play_missing import PolicyRollouts, Progress
+from tokengym.agents.evaluation.play_missing import PolicyRollouts
 from tokengym.agents.evaluation.policies import resolve_policy
 from tokengym.agents.evaluation.results import (
     PolicyResult,
@@ -20,6 +20,7 @@ from tokengym.agents.evaluation.rollout_table import RolloutTable
 from tokengym.agents.evaluation.worlds import EvaluatedWorld
 from tokengym.agents.execution.executors import IN_PROCESS, Executor
 from tokengym.agents.execution.folder_lock import locked
+from tokengym.agents.reports.progress import StageProgress, unseen
 from tokengym.agents.rollouts.same_answers import require_same_answers
 from tokengym.envs.core.errors import OptionError
 
@@ -31,7 +32,7 @@ class Evaluation:
     Attributes:
         plan: what is played and counted.
         folder: keeps it.
-        worlds: the places of the plan.
+        worlds: the settings of the plan.
     """
 
     plan: EvaluationPlan
@@ -97,7 +98,7 @@ class Evaluation:
 def run_evaluation(
     config: EvaluationConfig,
     folder: EvaluationFolder,
-    progress: Progress = lambda what, done, total: None,
+    progress: StageProgress = unseen,
     executor: Executor = IN_PROCESS,
 ) -> Results:
     """Play the missing rollouts, then write and return the results.
@@ -115,7 +116,7 @@ def run_evaluation(
         UnknownWorldError, OptionError, ModelError: if the folder holds another evaluation, or a
             world, a policy, a role or an opponent is unknown or cannot be had, answers in it have
             changed, or another process plays it.
-        EndpointError: if an endpoint fails for good. What was played is kept.
+        EndpointError: if an endpoint fails for good. Finished rollouts are kept.
     """
     evaluation = Evaluation.resolve(config.plan, folder, executor)
     if not config.again:

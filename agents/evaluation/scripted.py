@@ -1,4 +1,4 @@
-"""What policies earn on a set of Tasks, with 95 % intervals."""
+"""Returns of policies on a set of Tasks, with 95 % intervals."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial

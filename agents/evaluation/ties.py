@@ -47,7 +47,7 @@ USUAL_READING = TieReading()
 
 @dataclass(frozen=True)
 class SizeRow:
-    """What groups of one size are like.
+    """Ties among groups of one size.
 
     Attributes:
         size: rollouts of a group.
@@ -100,7 +100,7 @@ class TieStudy:
 
     @property
     def title(self) -> str:
-        """What was studied."""
+        """World, level and policy of the study."""
         where = f"{self.world} {self.level}".strip()
         return f"{where}, {self.policy}, {self.groups} groups"
 

@@ -1,4 +1,4 @@
-"""What a finished run changed: its policies before and after training, read from its evaluation."""
+"""Policies before and after training, read from the evaluation of a finished run."""
 
 import math
 from collections.abc import Iterator, Mapping
@@ -11,13 +11,13 @@ from tokengym.agents.evaluation.results import PolicyResult
 from tokengym.agents.evaluation.rollout_table import RolloutTable
 from tokengym.agents.scale.level_scale import Scale, skill_gain
 from tokengym.agents.training.folder.run import RunFolder
-from tokengym.envs.core.errors import OptionError
+from tokengym.envs.core.errors import DataError, OptionError
 from tokengym.rewards.estimates import Estimate
 from tokengym.rewards.skill import describe_skill
 
 
 class Skill(NamedTuple):
-    """Skill of a policy: 0 is the best blind policy, 1 the oracle.
+    """Skill of a policy: 0 is the best input-independent baseline, 1 the oracle.
 
     Attributes:
         before: as it was.
@@ -32,7 +32,9 @@ class Skill(NamedTuple):
     def __str__(self) -> str:
         """Describe the effect of training, as far as the Tasks can show it."""
         if math.isnan(self.gain.value):
-            return "undefined: the oracle is no better than the best blind policy here"
+            return (
+                "undefined: the oracle is no better than the best input-independent baseline here"
+            )
         needed = f"; about {self.gain.samples_to_show():,} Tasks would show it"
         if self.gain.low > 0.0:
             what = f"gained {describe_skill(self.gain)}"
@@ -71,7 +73,7 @@ class Evaluated:
 
 @dataclass(frozen=True)
 class Trained:
-    """What a run came to in one trained role of one world.
+    """Result of a run in one trained role of one world.
 
     Attributes:
         scale: scripted policies on the same Tasks.
@@ -135,5 +137,11 @@ def read_trained(run: RunFolder) -> dict[str, Trained]:
     for name, scale, place in zip(config.trained_roles, scales, plan.places, strict=True):
         tables = {policy: folder.table(plan, place, policy) for policy in plan.policies}
         policies = {policy: Evaluated(next(rows), table) for policy, table in tables.items()}
+        for policy, each in policies.items():
+            if len(each.paid_T) != each.result.tasks:
+                raise DataError(
+                    f"{run.folder}: {len(each.paid_T)} of {each.result.tasks} rollouts {policy} "
+                    "training are there: a file is cut off"
+                )
         found[name] = Trained(scale, policies)
     return found

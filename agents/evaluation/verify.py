@@ -22,7 +22,7 @@ from tokengym.envs.registry import make_world
 
 
 class VerifiedRollouts(NamedTuple):
-    """What verifying found.
+    """Result of verifying.
 
     Attributes:
         rollouts: how many were played again.
@@ -106,7 +106,7 @@ def verify_run(run: RunFolder) -> VerifiedRollouts:
 
 
 def changes(where: str, now: Any, recorded: Any) -> Iterator[str]:
-    """Yield in which places JSON values differ from those on record.
+    """Yield in which fields JSON values differ from those on record.
 
     Numbers, in cells of tables too, are the same but for rounding: processors add in other orders.
     """

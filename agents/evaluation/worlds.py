@@ -26,7 +26,7 @@ class EvaluatedWorld:
         place: as the plan names it.
         world: the world; fork it to play.
         tasks: the Tasks.
-        opponents: by other role, the scripted policy that plays it; in place of a model, the one
+        opponents: by other role, the scripted policy that plays it; instead of a model, the one
             that plays the role by default.
         baselines: the world's scripted policies by name.
         origin: what all rollouts in it have in common, whoever plays.
@@ -51,10 +51,10 @@ class EvaluatedWorld:
         executor: Executor = IN_PROCESS,
         made: World | None = None,
     ) -> Self:
-        """Make the world of a place, and draw its Tasks.
+        """Make the world of a setting, and draw its Tasks.
 
         Args:
-            place: the place.
+            place: the setting.
             seed: of the plan.
             executor: see the attribute.
             made: the world, where it has been made already.
@@ -92,17 +92,17 @@ class EvaluatedWorld:
 
     @cached_property
     def scale(self) -> Scale:
-        """What the ends of skill earn on the Tasks."""
+        """Returns of skill's two ends on the Tasks."""
         return self.measured or self.measure()
 
     def first(self, count: int | None) -> Self:
-        """Return the place with its first Tasks alone; as it is if `None`."""
+        """Return the setting with its first Tasks alone; as it is if `None`."""
         if count is None or count >= len(self.tasks):
             return self
         return replace(self, tasks=self.tasks[:count], measured=self.scale.first(count))
 
     def measure(self, policies: Iterable[str] = ()) -> Scale:
-        """Play the ends of skill, the rungs of the ladder and other baselines, against scripts."""
+        """Play the ends of skill, the reference policies and other baselines, against scripts."""
         of = self.world, self.tasks, self.role, self.opponents
         rungs = rung_names(self.world, self.role)
         return Scale.measure(*of, self.executor, [*policies, *rungs])

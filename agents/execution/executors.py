@@ -37,9 +37,11 @@ class Executor(ABC):
 
     Attributes:
         workers: shards under way at once.
+        watch: `map` calls it with the numbers of finished items and of all.
     """
 
     workers: int = 1
+    watch: Callable[[int, int], None] = field(default=lambda done, total: None, compare=False)
 
     @abstractmethod
     def run(self, work: Callable[[S], R], shards: Iterable[S]) -> Results[R]:
@@ -62,7 +64,11 @@ class Executor(ABC):
     def map(self, work: Callable[[Sequence[S]], Sequence[R]], items: Sequence[S]) -> list[R]:
         """Return the result of each item, in order, from work on some of them at a time."""
         shards = (items[part.start : part.stop] for part in self.ranges(len(items)))
-        results = dict(self.run(work, shards))
+        results, done = dict[int, Sequence[R]](), 0
+        self.watch(0, len(items))
+        for number, some in self.run(work, shards):
+            results[number], done = some, done + len(some)
+            self.watch(done, len(items))
         return [result for number in sorted(results) for result in results.pop(number)]
 
 
@@ -76,7 +82,7 @@ class InProcess(Executor):
 
 
 IN_PROCESS = InProcess()
-"""What runs work unless told otherwise."""
+"""Executor used by default."""
 
 
 @dataclass(frozen=True)
@@ -115,9 +121,11 @@ class Processes(Executor):
                     process.terminate()
 
 
-def find_executor(workers: int) -> Executor:
-    """Return the executor with a number of workers."""
-    return IN_PROCESS if workers == 1 else Processes(workers)
+def find_executor(
+    workers: int, watch: Callable[[int, int], None] = lambda done, total: None
+) -> Executor:
+    """Return the executor with a number of workers, whose work can be watched."""
+    return InProcess(watch=watch) if workers == 1 else Processes(workers, watch)
 
 
 def _shut_down(pools: list[ProcessPoolExecutor]) -> None:

@@ -1,6 +1,6 @@
 """Language models by name: directories, the Hugging Face hub, and a reference model.
 
-What needs the extra `tinker` is imported when it is first used: the base install reads `files`.
+Modules that need the extra `tinker` are imported at first use: the base install reads `files`.
 """
 
 from typing import TYPE_CHECKING

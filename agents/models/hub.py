@@ -54,7 +54,7 @@ def snapshot(
     import httpx
     from huggingface_hub import errors, snapshot_download
 
-    # What it returns depends on `dry_run`: a path, or a list of files.
+    # Its return type depends on `dry_run`: a path, or a list of files.
     fetch: Any = partial(
         snapshot_download, name, ignore_patterns=_SUBFOLDERS, etag_timeout=PATIENCE
     )

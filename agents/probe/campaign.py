@@ -38,7 +38,7 @@ class ProbedTrainer:
 
 @dataclass(frozen=True)
 class CaseResult:
-    """What came of a case.
+    """Result of one case.
 
     Attributes:
         column: name of the settings.
@@ -92,7 +92,7 @@ def world_weights(training: Training) -> dict[str, str]:
     """Return how the first step weighted each group beside `spread`'s, where 1 is right.
 
     A group's part of the update is compared with what the rewards, centred by group, would have
-    made of it. What is too small to be told from rounding is `-`.
+    made of it. A difference that rounding can explain is `-`.
     """
     batch, step = training.steps[0]
     fit, table = Fit(batch.table, step.change_P), batch.table

@@ -1,4 +1,4 @@
-"""What a trainer's settings say of an update, in a form that the update can be compared with."""
+"""Updates that a trainer's settings document, in a form to compare with the measured update."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

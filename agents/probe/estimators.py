@@ -17,7 +17,7 @@ CENTRED = "centred by group"
 STANDARDISED = tuple(product((1, 0), (0.0, 1e-8, 1e-6, 1e-5, 1e-4)))
 """Known ways to standardise: degrees of freedom lost, and what is added to the deviation."""
 RARE = (0.7, 0.25, 0.05), (0.1, 0.2, 5.0)
-"""Probabilities and rewards of three replies of which one is rare and great."""
+"""Probabilities and rewards of three replies; one is rare and great."""
 
 
 class BatchAdvantages(NamedTuple):

@@ -49,7 +49,7 @@ class Weighting(NamedTuple):
 
 
 class Ratio(NamedTuple):
-    """What the importance ratio of each token becomes; the signs are those of its advantage."""
+    """Transform of each token's importance ratio; the signs are those of its advantage."""
 
     name: str
     value_K: Floats

@@ -18,7 +18,7 @@ from tokengym.agents.probe.verdict import ProbeVerdict, VerdictKind, percent
 from tokengym.rewards.arrays import Floats
 
 ROUNDINGS = 1.5
-"""What the share that rounding explains is multiplied by before anything is held against it."""
+"""Safety factor on the share of a deviation that rounding explains."""
 COARSE = 0.005
 """Share of an update, lost to rounding, from which on hypotheses cannot be told apart."""
 _KL = "with a KL penalty to the reference"
@@ -39,7 +39,8 @@ def judge(
     Args:
         batch: what the trainer was given, scored at the weights before.
         update: what it did.
-        said: updates that the settings document, any of which will do; empty if they do not say.
+        said: updates that the settings document; one match suffices. Empty if nothing is
+            documented.
         rescore: scores the batch in other ways, for two faults that need it.
     """
     if update.size and not update.moving_P.all():

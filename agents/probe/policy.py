@@ -87,7 +87,7 @@ def _naming(path: Path, what: str) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """What a trainer saved at one moment.
+    """State that a trainer saved at one moment.
 
     Attributes:
         weights: by name.

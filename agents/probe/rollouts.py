@@ -14,7 +14,7 @@ from tokengym.envs.intake.rows import rows_of
 LARGEST = 1e30
 """Its square is finite."""
 _ROUNDED = 1e-3
-"""What 16 bits make of a log-probability of 0."""
+"""A log-probability of 0 after rounding to 16 bits."""
 
 
 @dataclass(frozen=True)

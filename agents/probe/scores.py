@@ -15,7 +15,7 @@ from tokengym.rewards.arrays import Flags, Floats, Ints
 COORDINATES = 50_000
 """Weights that are looked at, drawn at random; far more than there are tokens."""
 PROMPT, LAST_PROMPT, COMPLETION, FIRST_PAD, PADS = range(5)
-"""Kinds of columns. Of prompts and padding all but one token are one column together."""
+"""Types of columns. Of prompts and padding all but one token are one column together."""
 
 
 def draw_coordinates(shapes: Mapping[str, int], seed: int = 0) -> dict[str, Ints]:

@@ -1,4 +1,4 @@
-"""What a trainer's logs say alone: whether its advantages follow from its rewards, without a model.
+"""Test of a trainer's logs alone, without a model: do its advantages follow from its rewards?
 
 It takes milliseconds, and is blind to loss, padding, averaging and penalties.
 """

@@ -23,7 +23,7 @@ _TIED = "lm_head.weight"
 
 @dataclass(frozen=True)
 class Training:
-    """What a trainer did with one batch.
+    """One batch and the update that a trainer made of it.
 
     Attributes:
         model: the architecture, and the weights that are not in checkpoints.

@@ -80,7 +80,7 @@ def open_trainer(name: str, folder: Path, settings: Mapping[str, Any]) -> Iterat
     Args:
         name: `cookbook` or `own`.
         folder: for the model, the service and what the loop writes.
-        settings: of the cookbook's `Config` or our `Algorithm`, to be run in place of the others;
+        settings: of the cookbook's `Config` or our `Algorithm`, to be run instead of the others;
             none if empty.
     """
     columns: dict[str, Mapping[str, Any]] = {"yours": settings} if settings else {"default": {}}

@@ -18,7 +18,7 @@ from tokengym.rewards.arrays import Flags, Floats, Ints
 
 LOSSES = ("grpo", "bnpo", "dr_grpo", "dapo", "luspo", "cispo", "sapo", "vespo")
 _ADDED = 1e-4
-"""What TRL adds to deviations."""
+"""Constant that TRL adds to standard deviations."""
 
 
 def documented_update(args: Any, batch: ProbeBatch, micro: Sequence[Ints]) -> DocumentedUpdate:
@@ -142,7 +142,7 @@ class _MicroBatch:
         if args.top_entropy_quantile < 1.0 and self.here_K.any():
             entropy_K = self.batch.table.entropy_K
             least = np.quantile(entropy_K[self.here_K], 1.0 - args.top_entropy_quantile)
-            # The token at the threshold is told from it by no more than rounding.
+            # The token at the threshold differs from it by no more than rounding.
             kept_K = kept_K & (entropy_K >= least - 1e-5)
         return kept_K
 

@@ -66,7 +66,7 @@ _REFUSED = {
 
 @dataclass(frozen=True)
 class TrlSettings:
-    """What is asked of a run.
+    """Settings of a run.
 
     Attributes:
         given: settings of `GRPOConfig` that the run has.

@@ -54,7 +54,7 @@ def open_trainer(name: str, folder: Path, settings: Mapping[str, Any]) -> Iterat
     Args:
         name: `trl`.
         folder: for models and what the trainer writes.
-        settings: of `GRPOConfig`, and of LoRA in `ModelConfig`, to be run in place of the defaults
+        settings: of `GRPOConfig`, and of LoRA in `ModelConfig`, to be run instead of the defaults
             and the unbiased setting; none if empty.
 
     Raises:

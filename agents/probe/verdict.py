@@ -8,7 +8,7 @@ from tokengym.envs.core.errors import OptionError
 
 
 class VerdictKind(StrEnum):
-    """What a verdict says."""
+    """Possible verdicts."""
 
     FOLLOWS = "follows"
     CHOICE = "biased by choice"
@@ -19,7 +19,7 @@ class VerdictKind(StrEnum):
 
 @dataclass(frozen=True)
 class ProbeVerdict:
-    """What was found on one update, or on several of them.
+    """Verdict on one update, or on several.
 
     Attributes:
         kind: the kind.
@@ -39,7 +39,7 @@ class ProbeVerdict:
 
     @property
     def accepted_as(self) -> set[str]:
-        """What an acceptance must name: the biases, or the fault."""
+        """Names that an acceptance must list: the biases, or the fault."""
         return {*self.biases} or {self.name}
 
     def __str__(self) -> str:

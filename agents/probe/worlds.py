@@ -41,7 +41,7 @@ WORLDS = (
     # Three times as far apart: divided by the deviation it is not.
     DesignedWorld("shifted", (5.0, 5.6, 7.1, 8.0)),
     DesignedWorld("tie", (0.5, 0.5, 0.5, 0.5)),
-    # What is added to the deviation shows here.
+    # A constant added to the deviation shows here.
     DesignedWorld("near tie", (2e-6, -2e-6, 2e-6, -2e-6)),
     DesignedWorld("one of four", (1.0, 0.0, 0.0, 0.0)),
     DesignedWorld("negative", (-3.0, -1.4, -2.2, -1.0)),

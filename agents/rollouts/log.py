@@ -152,12 +152,16 @@ class RolloutLog:
                     self.notes.append(f"{path}: the last line was incomplete and is skipped")
                     return
                 try:
-                    data = json.loads(line)
+                    data = json.loads(line, parse_constant=_refuse_constant)
                 except ValueError as error:
                     raise DataError(f"{path}, line {number}: {error}") from error
                 if not isinstance(data, dict):
                     raise DataError(f"{path}, line {number}: expected an object")
                 yield line, data
+
+
+def _refuse_constant(name: str) -> float:
+    raise ValueError(f"a rollout holds finite numbers only, got {name}")
 
 
 @dataclass(frozen=True)

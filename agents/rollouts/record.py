@@ -213,13 +213,13 @@ class RolloutRecord:
 
     @property
     def earned(self) -> float:
-        """What the replies earn on average over outcomes, where that is known; else the return."""
+        """Mean return of the replies over outcomes, where that is known; else the return."""
         expected = self.metrics.get(expected_return(self.role))
         return self.total if expected is None else expected
 
     @property
     def metrics(self) -> Mapping[str, float | None]:
-        """What the world reported at the end of the episode."""
+        """Metrics that the world reported at the end of the episode."""
         return self.turns[-1].metrics if self.turns else {}
 
     def to_dict(self) -> dict[str, Any]:

@@ -14,7 +14,7 @@ Message = Mapping[str, str]
 
 
 class Preference(NamedTuple):
-    """Two rollouts of a group that diverge at one reply, of which one earned more.
+    """Two rollouts of a group that diverge at one reply and earned differently.
 
     Attributes:
         better: the rollout of the larger return.

@@ -1,4 +1,5 @@
-"""Scales of levels: what named policies earn, skill from blind to oracle, and the ladder of rungs.
+"""Scales of levels: returns of named policies, skill, and the ladder of reference policies.
 
-Training, evaluation, adapters and reports read it; `level_scale` has the scale, `ladder` the rungs.
+Training, evaluation, adapters and reports read it; `level_scale` has the scale, `ladder` the
+reference policies.
 """

@@ -1,12 +1,11 @@
-"""The rungs of a level, measured, and where a policy stands among them.
+"""The reference policies of a level, measured, and where a policy stands among them.
 
-`LevelLadder` has what each rung gains, in the natural unit of the game, as a share of what the top
-one gains over doing nothing. Those of the levels we ship are in `scales.json`; rungs that 400 Tasks
-cannot tell from a better one are merged with it. A policy's `Standing` is between two rungs that
-played the same Tasks.
+`LevelLadder` has what each reference policy gains, in the natural unit of the game, as a share of
+what the top one gains over doing nothing. Those of the levels we ship are in `scales.json`;
+reference policies that 400 Tasks cannot tell from a better one are merged with it. A policy's
+`Standing` is between two reference policies that played the same Tasks.
 """
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
@@ -40,28 +39,29 @@ from tokengym.rewards.skill import Yardstick
 TASKS = 400
 """Tasks of the ladder of a level."""
 _SOLVED = 1e-3
-"""Share of the top rung's mean gain by which a solved Task may miss what the top rung gains."""
+"""Share of the best reference policy's mean gain that may be missing on a solved Task."""
 _TIMED = 20
 _PATIENCE = 0.03
-"""Most processor time, in seconds a Task, of a rung that an evaluation plays beside."""
+"""Most processor time, in seconds a Task, of a reference policy that an evaluation plays beside."""
 
 Values = tuple[float, ...]
 
 
 class MeasuredRung(NamedTuple):
-    """A rung of a level.
+    """A reference policy of a level.
 
     Attributes:
-        policy: the baseline that plays it, or what the best blind policy is called; empty of code
-            that is not in the package.
+        policy: the baseline that plays it, or what the best input-independent baseline is called;
+            empty of code that is not in the package.
         kind: see `tokengym.envs.core.ladder.Kind`.
         name: what the field calls it.
         source: author and year; empty where it is folklore.
         seconds: processor time a Task.
-        share: what it gains over `zero` as a share of what the top rung gains.
-        solved: share of the Tasks on which it gains as much as the top rung.
+        share: what it gains over `zero` as a share of what the best reference policy gains.
+        solved: share of the Tasks on which it gains as much as the best reference policy.
         broken: share of those on which it broke a rule of the world's; `None` if that has none.
-        gap: what the next rung gains more, as such a share, paired by Task; `None` of the top one.
+        gap: what the next reference policy gains more, as such a share, paired by Task; `None` of
+            the top one.
         effect: mean over standard deviation of that gap; `None` of the top one.
     """
 
@@ -78,7 +78,7 @@ class MeasuredRung(NamedTuple):
 
 
 class PlayedRung(NamedTuple):
-    """A rung that was played on T Tasks.
+    """A reference policy that was played on T Tasks.
 
     Attributes:
         rung: which.
@@ -95,16 +95,16 @@ class PlayedRung(NamedTuple):
 
 @dataclass(frozen=True)
 class LevelLadder:
-    """The rungs of a level on the same Tasks, from the lowest to the highest.
+    """The reference policies of a level on the same Tasks, from the lowest to the highest.
 
     Attributes:
         zero: the baseline whose value counts as nothing gained.
         unit: of the values.
-        gain: what the top rung gains a Task, in that unit.
+        gain: what the best reference policy gains a Task, in that unit.
         tasks: how many.
         rungs: each beats the one before it, paired.
-        merged: by name of a rung that the next one does not beat, or that is below the best blind
-            policy, the one it is merged with.
+        merged: by name of a reference policy that the next one does not beat, or that is below the
+            best input-independent baseline, the one it is merged with.
     """
 
     zero: str
@@ -123,14 +123,14 @@ class LevelLadder:
         blind: str | None = None,
         outside: Sequence[PlayedRung] = (),
     ) -> Self:
-        """Play all rungs of a world's level, and merge those that do not differ.
+        """Play all reference policies of a world's level, and merge those that do not differ.
 
         Args:
             world: the world.
             tasks: Tasks of it, at least 2.
             executor: plays them.
-            blind: name of the blind policy; what `find_blind` says if `None`.
-            outside: rungs that are no baselines, as played on the same Tasks.
+            blind: name of the input-independent baseline; what `find_blind` says if `None`.
+            outside: reference policies that are no baselines, as played on the same Tasks.
 
         Raises:
             OptionError: if the level has no ladder, or there are fewer than 2 Tasks.
@@ -139,7 +139,7 @@ class LevelLadder:
         ladder = ladder_of(world.spec, world.level, role)
         if ladder is None or len(tasks) < 2:
             raise OptionError(
-                f"a ladder needs 2 Tasks and rungs that {world.spec.id} declares for "
+                f"a ladder needs 2 Tasks and reference policies that {world.spec.id} declares for "
                 f"{world.level!r}, got {len(tasks)} Tasks"
             )
         opponents = scripted_opponents(world, role)
@@ -153,7 +153,7 @@ class LevelLadder:
             return PlayedRung(rung, earned.values_T, earned.broken_T, seconds)
 
         *lower, top = map(played, ladder.rungs)
-        lowest = played(Rung(blind, "blind", blind_label(world, blind)))
+        lowest = played(Rung(blind, "constant", blind_label(world, blind)))
         kept, merged = _told_apart([lowest, *lower, *outside], top, lowest.rung.name)
         zero = scale.returns[ladder.zero].values_T
         gain = fmean(top.values_T) - fmean(zero)
@@ -180,7 +180,7 @@ class LevelLadder:
 def _told_apart(
     candidates: Sequence[PlayedRung], top: PlayedRung, blind: str
 ) -> tuple[list[PlayedRung], dict[str, str]]:
-    """Return rungs of which each beats the one before it, and which others are merged with which.
+    """Return reference policies that each beat the one before, and merges of the others.
 
     Nothing stands below the best policy that ignores the Task, which is called `blind`.
     """
@@ -233,8 +233,8 @@ def rung_names(world: World, role: str, patience: float = _PATIENCE) -> list[str
     Args:
         world: the world.
         role: the role.
-        patience: seconds; a rung that takes longer a Task is left out, since an evaluation must not
-            wait for planners that nobody named.
+        patience: seconds; a reference policy that takes longer a Task is left out, since an
+            evaluation must not wait for planners that nobody named.
     """
     ladder, shipped = ladder_of(world.spec, world.level, role), shipped_ladder(world, role)
     rungs = shipped.rungs if shipped else ()
@@ -249,7 +249,7 @@ def _unmerged(world: World, role: str, ladder: Ladder) -> Sequence[Rung]:
 
 
 def rung_values(world: World, role: str, scale: Scale) -> dict[str, Values]:
-    """Return the values of a role's rungs by name, as far as a scale has measured them.
+    """Return by name the values of a role's reference policies that a scale has measured.
 
     Args:
         world: the world.
@@ -259,7 +259,7 @@ def rung_values(world: World, role: str, scale: Scale) -> dict[str, Values]:
     ladder = ladder_of(world.spec, world.level, role)
     if ladder is None:
         return {}
-    blind = Rung(scale.blind, "blind", scale.label)
+    blind = Rung(scale.blind, "constant", scale.label)
     return {
         rung.name: scale.returns[rung.policy].values_T
         for rung in (blind, *_unmerged(world, role, ladder))
@@ -268,11 +268,12 @@ def rung_values(world: World, role: str, scale: Scale) -> dict[str, Values]:
 
 
 class Standing(NamedTuple):
-    """Where a policy stands among rungs on the same Tasks.
+    """Where a policy stands among reference policies on the same Tasks.
 
     Attributes:
-        below: the rung under it; empty if there is none.
-        above: the next one; empty if there is none, or it earns what the rung under it does.
+        below: the reference policy under it; empty if there is none.
+        above: the next one; empty if there is none, or it earns what the reference policy under it
+            does.
         way: the share of the way from the first to the second; `None` without both.
     """
 
@@ -281,16 +282,16 @@ class Standing(NamedTuple):
     way: Estimate | None
 
     def __str__(self) -> str:
-        """Say it in words: `between value per time and exact search, .6 of the way (.4 to .8)`."""
+        """Describe it: `between time of use and optimum, 60 % of the way (95 % CI 40 to 80 %)`."""
         if self.way is None:
             return f"at {self.below}" if self.below else f"below {self.above}"
         value, low, high, _ = self.way
-        ends = f" ({_tenth(low)} to {_tenth(high)})" if low < high else ""
-        return f"between {self.below} and {self.above}, {_tenth(value)} of the way{ends}"
+        ends = f" (95 % CI {_percent(low)} to {_percent(high)} %)" if low < high else ""
+        return f"between {self.below} and {self.above}, {_percent(value)} % of the way{ends}"
 
 
 def find_standing(rungs: Mapping[str, Values], values_T: npt.ArrayLike) -> Standing | None:
-    """Return where a policy stands; `None` without rungs, or values that are known.
+    """Return where a policy stands; `None` without reference policies, or values that are known.
 
     Args:
         rungs: by name the values of each on T Tasks.
@@ -302,17 +303,16 @@ def find_standing(rungs: Mapping[str, Values], values_T: npt.ArrayLike) -> Stand
         return None
     means = {name: float(np.array(theirs)[known_T].mean()) for name, theirs in rungs.items()}
     mean = float(mine_T[known_T].mean())
-    # Of rungs that earn the same here the last one, which is the better one elsewhere.
+    # Of reference policies that earn the same here the last one, which is the better one elsewhere.
     below = max((n for n in means if means[n] <= mean), key=lambda n: means[n], default="")
     above = min((n for n in means if means[n] > mean), key=lambda n: means[n], default="")
     if below and np.array_equal(mine_T[known_T], np.array(rungs[below])[known_T]):
-        above = ""  # it is that rung
+        above = ""  # it is that reference policy
     if not (below and above):
         return Standing(below, above, None)
     ends = Yardstick(rungs[below], rungs[above], below)
     return Standing(below, above, skill_of(ends, mine_T))
 
 
-def _tenth(share: float) -> str:
-    """Write a share to a tenth as `.6`, `-.1` or `1.2`."""
-    return re.sub(r"^(-?)0\.", r"\1.", f"{round(share, 1) + 0.0:.1f}")
+def _percent(share: float) -> int:
+    return 10 * round(10 * share)

@@ -1,10 +1,10 @@
-"""The scale of a level: what named policies earn, and where a return lies from blind to oracle.
+"""The scale of a level: returns of named policies, and skill.
 
 Skill is 0 for the best policy that ignores the Task and 1 for the oracle. `Scale` has both ends on
 given Tasks, so that skill is paired by Task. The means of all named policies on the levels we ship
 are in `scales.json`, which `python -m benchmarks.level_scales` makes; any other level, option or
 data is measured on demand.
-Which blind policy is the end of the scale is said there too, once for all who measure skill.
+The table also names the input-independent baseline at skill 0, once for all who measure skill.
 """
 
 import json
@@ -38,7 +38,7 @@ Unit = Literal["expected", "realised"]
 
 
 class Earned(NamedTuple):
-    """What a policy earns on each of T Tasks.
+    """Returns of a policy on each of T Tasks.
 
     Attributes:
         realised_T: as it was paid.
@@ -105,7 +105,7 @@ class Ends(NamedTuple):
 
 @dataclass(frozen=True)
 class Scale:
-    """What named policies earn in one role on the same T Tasks.
+    """Returns of named policies in one role on the same T Tasks.
 
     Attributes:
         returns: by name of the policy; at least the blind one's and the oracle's.
@@ -145,7 +145,7 @@ class Scale:
             opponents: by other role, who plays it.
             executor: plays them.
             policies: names of other baselines.
-            blind: name of the blind policy; what `find_blind` says if `None`.
+            blind: name of the input-independent baseline; what `find_blind` says if `None`.
         """
         blind = blind or find_blind(world, tasks, role, opponents, executor)
         names = list(dict.fromkeys((*policies, blind, "oracle")))
@@ -196,7 +196,7 @@ class Scale:
 
     @property
     def unit(self) -> Unit:
-        """What `used` is."""
+        """Unit of `used`."""
         return "realised" if self.expected is None else "expected"
 
     @property
@@ -233,7 +233,7 @@ class Scale:
 
 
 def shipped_blind(world: World, role: str) -> str | None:
-    """Return the best blind policy of a level that we ship; `None` of others, options and data."""
+    """Return the best input-independent baseline of a shipped level without options, or `None`."""
     row = _shipped().get(_key(world.spec.id, world.level, role, world.options))
     return None if row is None or not world.draws_as_usual else str(row["blind"])
 
@@ -295,8 +295,8 @@ def blind_policies(world: World) -> Mapping[str, Policy]:
 
 
 def blind_label(world: World, name: str) -> str:
-    """Return what reports call one of a world's blind policies."""
-    return f"{world.spec.blind_name} ({name})" if world.spec.blind else name
+    """Return what reports call one of a world's input-independent baselines."""
+    return f"best constant ({name})" if world.spec.blind else name
 
 
 def find_blind(
@@ -306,7 +306,7 @@ def find_blind(
     opponents: Mapping[str, Policy],
     executor: Executor = IN_PROCESS,
 ) -> str:
-    """Return the name of the blind policy that skill is measured from.
+    """Return the name of the input-independent baseline that skill is measured from.
 
     Of a level that we ship it is the best on the Tasks of its scale. Of another level, options,
     data or opponents it is the best on the given Tasks; see `best_blind`, as for the arguments.
@@ -324,7 +324,7 @@ def best_blind(
     opponents: Mapping[str, Policy],
     executor: Executor = IN_PROCESS,
 ) -> str:
-    """Return which of the world's blind policies earns most on Tasks.
+    """Return which of the world's input-independent baselines earns most on Tasks.
 
     That is by expected returns where the world knows them.
 
@@ -366,7 +366,7 @@ def _play(
 
     These two are NaN where unknown. The last is whether it broke a rule of the world's.
 
-    Blind policies are made here from their names, as not all of them pickle.
+    Input-independent baselines are made here from their names, as not all of them pickle.
     """
     policies = {**baselines(world.spec), **blind_policies(world)}
     mean, ladder = expected_return(role), ladder_of(world.spec, world.level, role)

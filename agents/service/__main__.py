@@ -49,8 +49,8 @@ def serve(
         config = ServiceConfig(**said, api_key=key or make_api_key())
         for directory in config.models:
             check_model_directory(directory, trust_remote_code=config.trust_remote_code)
-        # Imported here because torch takes seconds, and neither --help nor a typo should wait. What
-        # is imported stays: the collector need not look at it, neither meanwhile nor ever again.
+        # Imported here because torch takes seconds, and neither --help nor a typo should wait.
+        # Imported modules stay: the garbage collector need not look at them, now or later.
         gc.disable()
         from tokengym.agents.service.http.server import serve as serve_forever
 

@@ -102,7 +102,7 @@ class ServiceConfig(ComputeSettings):
 
     @property
     def memory_bytes(self) -> int | None:
-        """What the process shall hold at most, in bytes; `None` for what suits the device."""
+        """Memory limit of the process in bytes; `None` for one that suits the device."""
         return None if self.memory is None else int(self.memory * (1 << 30))
 
 

@@ -82,7 +82,7 @@ class OverloadedError(ServiceError, RuntimeError):
 
 
 class NoRoomError(ServiceError, MemoryError):
-    """What is asked for does not fit into the memory."""
+    """The request does not fit into memory."""
 
     # Not 5xx: the SDK would retry, to the same end.
     status = 400

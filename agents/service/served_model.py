@@ -170,7 +170,7 @@ def shares_prompts(base_model: BaseModel) -> bool:
     """
     layers = getattr(base_model.sampled.config, "layer_types", None) or ["full_attention"]
     if any(kind != "full_attention" for kind in layers):
-        log.info("%s: layers of kinds %s, prompts are not shared", base_model.name, set(layers))
+        log.info("%s: layers of types %s, prompts are not shared", base_model.name, set(layers))
         return False
     generator = np.random.default_rng(0)
     prompt = generator.integers(0, base_model.vocabulary, min(24, base_model.context // 2))

@@ -25,7 +25,7 @@ class Setting:
     Attributes:
         name: of the field, and in JSON.
         kind: its type; `None` may be a value besides.
-        default: its value if nothing is said; `...` if it must be said.
+        default: its value by default; `...` if it is required.
         help: one line for people.
         flag: its name on the command line.
         least: smallest value.

@@ -1,4 +1,4 @@
-"""What a chat format adds around texts and replies, inferred from short conversations.
+"""Tokens that a chat format adds around texts and replies, inferred from short conversations.
 
 A renderer renders whole conversations. To append one turn only the tokens after a reply are needed,
 so a conversation of one text and one reply is rendered, and again with a next text. How the tokens
@@ -152,7 +152,7 @@ class TextTemplate(NamedTuple):
 
 
 class TurnTemplate:
-    """What comes between a reply and the next one, for a renderer with the extension property.
+    """Tokens between a reply and the next one, for a renderer with the extension property.
 
     Args:
         renderer: the renderer.

@@ -206,7 +206,7 @@ class RendererCodec:
         return self._parse(tokens, stop_reason)
 
     def with_tools(self, tools: Sequence[Tool]) -> Codec:
-        """Return this codec with the tools of a world in place of its own; see `ToolCodec`."""
+        """Return this codec with the tools of a world instead of its own; see `ToolCodec`."""
         same = tuple(tools) == self.tools
         return self if same else codec_named(_with_tools(self._bare, check_tools(tools)))
 
@@ -280,7 +280,7 @@ class RendererCodec:
             if self.tools and (calls := _native_calls(message)):
                 line = native_line(*calls[0])
                 text = f"{text.strip()}\n{line}".lstrip()
-        # A policy may sample tokens that no model should; renderers then raise all kinds of errors.
+        # A policy may sample tokens that no model should; renderers then raise all sorts of errors.
         except Exception:
             return DecodedReply(self.tokenizer.decode(tokens), complete=False)
         if self._opens_thinking and "</think>" not in self.tokenizer.decode(tokens):

@@ -39,7 +39,7 @@ class TaskGroupBuilder(EnvGroupBuilder):
     rollout strategy); otherwise it weighs groups equally and not by their pairs.
     `reward_tie_eligible_groups` is exact if no group of the batch was dropped
     (`remove_constant_reward_groups` drops some); under one tag of several (`env/TAG/`) it counts as
-    if every group of the batch had that tag. A group of one member, the others of which may be
+    if every group of the batch had that tag. A group of one member, whose others may be
     lost, reports 0 eligible groups and no rates. `correct_rate` and `floor_mass` are reported, and
     pooled, in the same way.
 
@@ -117,7 +117,7 @@ class TaskGroupBuilder(EnvGroupBuilder):
         """Report how the group's returns tie; with several roles, make them comparable.
 
         Returns:
-            with one trained role `(0.0, metrics)` per trajectory, of which only the first has
+            with one trained role `(0.0, metrics)` per trajectory, and only the first has
             metrics; with several what `role_rewards` returns.
         """
         members = [env for env in env_group if isinstance(env, Member)]

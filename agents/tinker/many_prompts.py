@@ -8,7 +8,7 @@ from typing import Any
 import tinker
 
 AT_ONCE = 64
-"""Requests under way at once unless something else is said."""
+"""Default number of concurrent requests."""
 
 
 def sample_prompts(

@@ -22,7 +22,7 @@ def role_rewards(
     """Return for every member what to add to its return, and its metrics.
 
     Rewards of different roles differ in scale, so the mean over all members, which the trainer
-    subtracts, is a baseline for none of them. What is added here moves the mean of every role to
+    subtracts, is a baseline for none of them. The sum added here moves the mean of every role to
     that of the first one: the trainer's advantage is then the return minus the mean of the member's
     own role, and its `reward/total` is the mean return of the first role.
 

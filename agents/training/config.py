@@ -19,7 +19,7 @@ from tokengym.rewards.advantages import MINIMUM_SPREAD
 from tokengym.rewards.estimators import ESTIMATORS
 
 Command = Literal["train", "sft", "dpo"]
-"""What a job learns from: rewards, demonstrations or preferences."""
+"""Source of learning: rewards, demonstrations or preferences."""
 Schedule = Literal["constant", "linear", "cosine"]
 G = TypeVar("G", bound=Settings)
 
@@ -156,7 +156,7 @@ class LearningSettings(Settings):
     )
     warm_start_updates: int = option(
         1,
-        "optimizer steps among which a warm-start step divides its demonstrations",
+        "optimizer steps per warm-start step",
         least=1,
         needs="warm_start",
     )
@@ -176,7 +176,7 @@ class Algorithm(Settings):
             for each turn, from the returns to go; `exact`, one for each turn, from the credit to go
             that the world knows exactly and reports as the metric `credit`.
         filter: what becomes of dead groups. `keep`: they are sent like the others. `drop`: they are
-            not sent. `resample`: not sent, and groups of further Tasks are sampled in their place.
+            not sent. `resample`: not sent, and groups of further Tasks are sampled instead.
         min_spread: largest spread that counts as none, in the unit of what is compared.
         resample_tokens: most tokens, read and sampled, that a step may spend on further groups, if
             a group costs no more than the most expensive one of the step so far; `None` for as
@@ -197,7 +197,7 @@ class Algorithm(Settings):
         "one advantage for a rollout, or one for each turn; exact where the world knows it",
     )
     filter: Literal["keep", "drop", "resample"] = option(
-        "keep", "train on dead groups, drop them, or sample other groups in their place"
+        "keep", "train on dead groups, drop them, or sample other groups instead"
     )
     min_spread: float = option(MINIMUM_SPREAD, "largest spread of rewards in a dead group", least=0)
     resample_tokens: int | None = option(

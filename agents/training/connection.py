@@ -96,7 +96,7 @@ class ServiceTarget:
     def kept_seconds(self) -> int:
         """How long a state is kept for resuming, in seconds.
 
-        What lies in the run folder stays; a hosted service keeps it over a holiday.
+        States in the run folder stay; a hosted service keeps them over a holiday.
         """
         return (3650 if self.local else 30) * _DAY
 
@@ -209,7 +209,7 @@ def _refusals(address: str) -> Iterator[None]:
     except (tinker.TinkerError, RetryableException) as error:
         raise ServiceRefusedError(f"the service at {address} refused: {refusal(error)}") from error
     except (AssertionError, ValueError) as error:
-        # What the SDK raises at an answer that it did not expect.
+        # Raised by the SDK at an unexpected answer.
         *_, raised = traceback.walk_tb(error.__traceback__)
         if not str(raised[0].f_globals.get("__name__")).startswith("tinker."):
             raise

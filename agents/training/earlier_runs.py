@@ -1,4 +1,4 @@
-"""What a job takes from other runs, or from the service: weights that play, rollouts that teach.
+"""Inputs from other runs or the service: weights that play, rollouts that teach.
 
 Weights of another run are used where they are: at the hosted service by their path, from a run on
 this machine by a copy of the one checkpoint in this run's own service folder.

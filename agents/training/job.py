@@ -181,7 +181,7 @@ class Job(PlayedWorld, EarlierRuns):
 
     @property
     def notices(self) -> tuple[str | None, ...]:
-        """What to say before a job starts; `None` where there is nothing to say."""
+        """Warning before a job starts; `None` where there is none."""
         config = self.config
         sampling = config.sampling_notice if isinstance(config, TrainConfig) else None
         return self.renderer_notice, self.estimator_notice, sampling
@@ -201,7 +201,7 @@ class Job(PlayedWorld, EarlierRuns):
 
     @property
     def algorithm(self) -> Algorithm:
-        """What it makes of groups of rollouts."""
+        """Settings that turn groups of rollouts into advantages."""
         return self.config.group(Algorithm)
 
     def warm_start(self) -> "Job":
@@ -232,7 +232,7 @@ class Job(PlayedWorld, EarlierRuns):
         return replace(self, config=config, world=self.evaluated_world)
 
     def players(self, opponents: Opponents) -> dict[str, Opponent]:
-        """Return the opponents with the world's own policies in place of their names."""
+        """Return the opponents with the world's own policies instead of their names."""
         return {
             role: self.baselines[who] if isinstance(who, str) else who
             for role, who in opponents.items()

@@ -79,7 +79,7 @@ class SubmittedUpdate:
 
 @dataclass(frozen=True)
 class StepBatch:
-    """What a step trains on.
+    """Training data of a step.
 
     Attributes:
         data: what the policy is trained on; without any it is not updated.
@@ -124,6 +124,7 @@ async def train(
     seed: int = 0,
     schedule: LRSchedule = "constant",
     warmup: int = 0,
+    warn: Callable[[str], None] = logger.warning,
 ) -> None:
     """Train a policy on the batches of a source, as `tinker_cookbook.rl.train.main` would.
 
@@ -147,6 +148,7 @@ async def train(
         schedule: how the learning rate changes over the steps.
         warmup: first steps, over which it rises to what the schedule has. Adam's very first updates
             move every weight by the whole learning rate, however small the signal.
+        warn: shows a line.
     """
     run = Path(config.log_path).name
     log = ml_log.setup_logging(
@@ -159,7 +161,7 @@ async def train(
     title = config.session_name or config.wandb_name or run
     opened = service_session(config.base_url, user_metadata=labels, display_name=title)
     async with opened as service:
-        learner = await PolicyTrainer.open(service, config, folder, seed)
+        learner = await PolicyTrainer.open(service, config, folder, seed, warn)
         steps = range(learner.start, min(len(source), config.max_steps or len(source)))
         logger.info("%s: steps %d to %d", run, steps.start, steps.stop)
         reference = await _reference(service, config)

@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +16,8 @@ from tokengym.agents.training.folder.run import RunFolder
 logger = logging.getLogger(__name__)
 
 _CLOSING_SECONDS = 5.0
+_MOST_FAILURES = 3
+"""Failed rolling saves in a row that end a run."""
 
 
 @contextlib.asynccontextmanager
@@ -55,17 +57,25 @@ class PolicyTrainer:
         run: where its checkpoints are recorded.
         start: the step to continue with; steps before it are done.
         config: how often to save, and the address of the service.
+        warn: shows a line.
     """
 
     client: tinker.TrainingClient
     run: RunFolder
     start: int
     config: Config
+    warn: Callable[[str], None] = logger.warning
     _rolling: str | None = None
+    _failures: int = 0
 
     @classmethod
     async def open(
-        cls, service: tinker.ServiceClient, config: Config, run: RunFolder, seed: int
+        cls,
+        service: tinker.ServiceClient,
+        config: Config,
+        run: RunFolder,
+        seed: int,
+        warn: Callable[[str], None] = logger.warning,
     ) -> "PolicyTrainer":
         """Return the policy of a run, from its last checkpoint or from the start.
 
@@ -74,12 +84,14 @@ class PolicyTrainer:
             config: model, rank, what to start from, how often to save.
             run: where its checkpoints are recorded; its folder is made.
             seed: of a new adapter.
+            warn: shows a line.
         """
         run.folder.mkdir(parents=True, exist_ok=True)
         states = run.states()
         start = max(states, default=0)
         run.forget_checkpoints_after(start)
-        return cls(await _client(service, config, states.get(start), seed), run, start, config)
+        client = await _client(service, config, states.get(start), seed)
+        return cls(client, run, start, config, warn)
 
     async def sampler(self) -> tinker.SamplingClient:
         """Return a sampler of the current policy."""
@@ -90,7 +102,10 @@ class PolicyTrainer:
         """Save the policy after `step` steps, if the configuration says so.
 
         The next update may only be submitted once this returns: a save that is still to be
-        submitted would hold it too. A failed rolling save costs a checkpoint and not the run.
+        submitted would hold it too.
+
+        Raises:
+            Exception: why a save failed; a rolling one may fail twice in a row.
         """
         if self.config.save_every > 0 and step % self.config.save_every == 0:
             await self._save(f"{step:06d}", {"batch": step}, "both", self.config.ttl_seconds)
@@ -98,8 +113,16 @@ class PolicyTrainer:
             state, ttl = {"batch": step, "rolling": True}, self.config.rolling_ttl_seconds
             try:
                 self._rolling = await self._save(f"{step:06d}", state, "state", ttl)
-            except Exception:
+                self._failures = 0
+            except Exception as error:
                 logger.warning("a rolling checkpoint could not be saved", exc_info=True)
+                self._failures += 1
+                if self._failures == _MOST_FAILURES:
+                    raise
+                left = _MOST_FAILURES - self._failures
+                self.warn(
+                    f"no checkpoint after step {step}, {left} more failures end the run: {error}"
+                )
 
     async def finish(self, done: int) -> None:
         """Save the final policy after `done` steps, unless there were none or it is saved."""

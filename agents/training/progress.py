@@ -2,7 +2,7 @@
 
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from statistics import fmean
 
 from rich.console import Console
@@ -10,6 +10,7 @@ from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as RichProgress
 from rich.table import Table
 
+from tokengym.agents.reports.progress import StageProgress, progress_bars
 from tokengym.agents.training.folder.monitor import StepRow
 from tokengym.agents.training.folder.run_summary import MOST_MALFORMED
 
@@ -38,6 +39,10 @@ class Progress:
     def show(self, table: Table) -> None:
         """Show a table."""
         self._console.print(table)
+
+    def stages(self) -> AbstractContextManager[StageProgress]:
+        """Yield what shows how far each stage of an evaluation is."""
+        return progress_bars(self._console)
 
     @contextmanager
     def steps(self, total: int, done: Sequence[StepRow]) -> Iterator[Callable[[StepRow], None]]:

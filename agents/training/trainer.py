@@ -37,7 +37,7 @@ async def train_job(
         run: its folder.
         progress: where to show how it goes.
         blind: what the best policy that ignores the Task earns on average; `None` where training
-            Tasks are of other kinds than those it was measured on.
+            Tasks differ from those it was measured on.
 
     Returns:
         how the run collapsed, or `None`. Its checkpoints since then are forgotten.
@@ -52,7 +52,7 @@ async def train_job(
     config = _cookbook_config(session, run.folder)
     source = await _source(session, config, run, rollouts)
     schedule, warmup = job.config.schedule, job.config.lr_warmup
-    work = train(config, source, run, job.config.seed, schedule, warmup)
+    work = train(config, source, run, job.config.seed, schedule, warmup, progress.say)
     # The cookbook looks for a repository around itself, and would write the changes in it to the
     # run folder: an environment may lie within somebody's own project.
     package = Path(tinker_cookbook.__file__).resolve().parent
@@ -132,7 +132,7 @@ async def _watch(
             if done:
                 training.result()
                 return None
-            # What existing data teach does not depend on returns that tie.
+            # Learning from existing data does not depend on ties.
             patience = job.learning.patience if job.config.command == "train" else 0
             collapse = find_collapse(log.rows, patience, blind)
             if collapse is not None:

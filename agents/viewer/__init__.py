@@ -1,6 +1,6 @@
 """The viewer: runs, evaluations, studies as pages, served on loopback or written as one file.
 
-What a model said is untrusted. Pages get it as data and show it as text; they run no code but the
+Text of models is untrusted. Pages get it as data and show it as text; they run no code but the
 files in `static`, talk to nobody but the server they came from, and the server reads nothing but
 the runs it was given.
 """

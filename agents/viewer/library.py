@@ -45,6 +45,10 @@ def open_runs(paths: Sequence[Path]) -> Mapping[str, RunView]:
             saved = report_file(path)
             others[path.name] = RunView(path.name, path) if saved else _imported(path)
         folders |= dict.fromkeys(inside)
+    for folder in folders:
+        for file in (*folder.iterdir(), *folder.glob("rollouts/*")):
+            if file.exists() and not (file.is_file() or file.is_dir()):
+                raise OptionError(f"{file} is neither a file nor a folder")  # reading may not end
     newest = sorted(folders, key=lambda folder: folder.stat().st_mtime, reverse=True)
     return {name: RunView(name, folder) for folder, name in _names(newest).items()} | others
 
@@ -67,7 +71,7 @@ def _imported(path: Path) -> RunView:
         group = groups.setdefault((rollout.split, rollout.group), len(groups))
         origin = RolloutOrigin("evaluation", group=group, member=members[group])
         members[group] += 1
-        # What is no number is shown as the reason why the rollout ended.
+        # A value that is no number is shown as the reason why the rollout ended.
         said = rollout.reward if isinstance(rollout.reward, str) else ""
         earned = 0.0 if isinstance(rollout.reward, str) else rollout.reward
         reply = TurnRecord("policy", rollout.prompt, rollout.reply, reward=earned)
@@ -97,7 +101,7 @@ def _search(folder: Path, depth: int) -> list[Path]:
 
 
 def _has_rollouts(folder: Path) -> bool:
-    return any(map(_is_ours, folder.glob("*.jsonl")))
+    return any(map(_is_ours, filter(Path.is_file, folder.glob("*.jsonl"))))
 
 
 def _is_ours(path: Path) -> bool:

@@ -154,7 +154,7 @@ class Side:
 
     def figures(self) -> Table:
         """Lay out what the episodes achieved before and after."""
-        return episode_table(self.spec, self._tables, self.heading("What the episodes achieved"))
+        return episode_table(self.spec, self._tables, self.heading("Results of the episodes"))
 
     def evaluated(self) -> Table:
         """Lay out what policies earned, their scores, and the shares of replies in form."""
@@ -253,6 +253,6 @@ def _group_counts(steps: Sequence[StepRow]) -> Iterator[tuple[str, str]]:
     yield (
         "groups drawn",
         f"{total('groups/drawn')}: {total('groups/live')} had a signal; "
-        f"{total('groups/further')} were drawn in place of others for "
+        f"{total('groups/further')} were drawn instead of others for "
         f"{total('tokens/further')} tokens, and {total('groups/trained')} were trained on",
     )

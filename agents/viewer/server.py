@@ -9,6 +9,7 @@ import json
 import sys
 import threading
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from http import HTTPStatus
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -47,11 +48,13 @@ class Viewer(LocalServer):
         super().__init__(local_address(), port, _Handler)
 
     def read_ahead(self) -> None:
-        """Start reading the rollouts, so that the first page does not wait for them."""
+        """Start reading reports and rollouts, so that the first page does not wait for them."""
         threading.Thread(target=self._read, daemon=True).start()
 
     def _read(self) -> None:
         for view in self.runs.values():
+            with suppress(TokengymError):  # the page says what is damaged
+                view.report()
             view.tables()
 
     def handle_error(self, request: Any, client_address: Any) -> None:

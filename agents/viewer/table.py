@@ -46,7 +46,7 @@ def groups_of(records: Iterable[RolloutRecord]) -> Mapping[Group, list[int]]:
 
 
 class Texts:
-    """The texts read and written in a segment, for searches; repeated texts are held once.
+    """The texts read and written in a segment, for searches; repeated texts are kept once.
 
     Args:
         records: the rollouts.
@@ -147,4 +147,4 @@ _COLUMNS: Mapping[str, Callable[[RolloutRecord], Any]] = {
     "said_tokens": lambda record: sum(turn.completion_tokens or 0 for turn in record.own_turns),
     "said": _last_reply,
 }
-"""What a column says of a rollout by itself; `tie` and `dead` compare it with its group."""
+"""Value of a column for a rollout by itself; `tie` and `dead` compare it with its group."""

@@ -3,7 +3,7 @@
     python -m benchmarks.hour write warehouse:pick FOLDER
     python -m benchmarks.hour run warehouse:pick benchmarks/hour/entries/pick.py
 
-The first command writes the folder of an entrant, the second prints an entry's rung.
+The first command writes the folder of an entrant, the second prints an entry's reference policy.
 """
 
 import argparse
@@ -61,14 +61,14 @@ def _told(world: World, episode: PlayedEpisode) -> Mapping[str, object]:
 
 
 def run_entry(level: str, path: Path, split: str, count: int, workers: int) -> list[str]:
-    """Return what an entry gains on Tasks of a level, and between which rungs; on train the first.
+    """Return an entry's gain on Tasks of a level, and its standing; on train the first Tasks.
 
     Args:
         level: such as `warehouse:pick`.
         path: of the entry.
         split: of the Tasks.
         count: of Tasks.
-        workers: processes that play the rungs.
+        workers: processes that play the reference policies.
     """
     world = _world(level, spec(level.partition(":")[0]).check_options)
     executor = find_executor(workers)
@@ -99,7 +99,7 @@ def run_entry(level: str, path: Path, split: str, count: int, workers: int) -> l
         ladder.zero,
     )
     standing = find_standing(rung_values(world, role, scale), values)
-    return [*found, f"{skill_of(ends, values)} of the top rung's gain; {standing}"]
+    return [*found, f"{skill_of(ends, values)} of the best reference policy's gain; {standing}"]
 
 
 def _world(level: str, options: Mapping[str, object]) -> World:

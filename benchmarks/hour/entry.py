@@ -1,4 +1,4 @@
-"""Entries of the hour test: played in a process of their own, and placed among a level's rungs."""
+"""Entries of the hour test: played in a process of their own, and compared with the ladder."""
 
 import json
 import re

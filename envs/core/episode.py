@@ -255,7 +255,7 @@ class TextEpisode:
         if self.turn.terminated or self.turn.truncated:
             raise EpisodeStateError(f"{self.world.spec.id}: the episode is over; start a new one")
 
-    # What a role reads and how it is bounded: here in characters, in tokens in `tokens.Episode`.
+    # Observations of a role and their bound: here in characters, in tokens in `tokens.Episode`.
 
     def _begin(self, roles: Sequence[str]) -> None:
         self._left = dict.fromkeys(roles, self.token_budget)

@@ -39,9 +39,9 @@ class DataError(TokengymError, ValueError):
     """Input data that cannot be used; the message names file, row and reason."""
 
 
-def did_you_mean(value: object, known: Iterable[object]) -> str:
+def did_you_mean(value: object, known: Iterable[object], alike: float = 0.5) -> str:
     """Return ` (did you mean 'easy'?)` of the known name that is most like a value, if one is."""
-    near = get_close_matches(str(value), [*map(str, known)], n=1, cutoff=0.5)
+    near = get_close_matches(str(value), [*map(str, known)], n=1, cutoff=alike)
     return f" (did you mean {near[0]!r}?)" if near else ""
 
 

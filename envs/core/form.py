@@ -19,7 +19,7 @@ _LONGEST = 1000
 
 
 class ReplyForm(NamedTuple):
-    """What a well-formed reply looks like, for people who play.
+    """Form of a well-formed reply, for people who play.
 
     Attributes:
         words: the form in words, or an example of it.

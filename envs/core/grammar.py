@@ -16,7 +16,7 @@ bullets, numbering, headings, quotes, rows of tables), quotation marks, the brac
 placeholder, JSON, emoji, `Answer:`, `<answer>` tags, `\boxed{}`, full-width characters, no-break
 and zero-width spaces, U+2212 and other minus signs, several commands on a line, a comment after
 them. A tail that qualifies (`at most`, `if it rains`), a range or a ratio makes the statement
-unreadable. What the pattern itself matches always means the same, decorated or not, and no reply
+unreadable. A match of the pattern itself always means the same, decorated or not, and no reply
 takes more than linear time as long as the pattern begins with a word and repeats possessively
 (`[ \t]*+`).
 """
@@ -108,7 +108,7 @@ _DOUBT = re.compile(r"(?:\b(?:not|never|no|if|or|than|instead|unless|avoid)|n't)
 _LETTERS = re.compile(r"[^A-Z]")
 _TAIL = " \t\r\n\"'|~]"
 _SEPARATOR = re.compile(r"[ \t]*+(?:[,;|&/]|and\b|then\b)?[ \t]*+", re.IGNORECASE)
-# What comes after a command may comment, not qualify: these would change, hedge or withdraw it.
+# Text after a command may comment, not qualify: these would change, hedge or withdraw it.
 _QUALIFIER = (
     r"(?:[-/*^][ \t]*+[A-Z]{0,9}[ \t]?[0-9]|%"
     r"|(?:per(?:cent)?|or(?! so\b)|if|unless|but (?:only|not)|[kMG]?Wh|[MG]?W|watts?|scratch|ignore"
@@ -130,7 +130,7 @@ _COMMENT = re.compile(
 
 
 class Grammar:
-    """What a reply may command.
+    """Commands that a reply may give.
 
     Args:
         words: pattern of the words that commands begin with, such as `TRIP|WAIT|DONE`.
@@ -164,7 +164,7 @@ T = TypeVar("T", default=object)
 
 
 class Reading(NamedTuple, Generic[T]):
-    """What was read of a reply.
+    """Statement read from a reply.
 
     Attributes:
         value: what the reply states; `None` if it is malformed.
@@ -198,7 +198,7 @@ class Statement(NamedTuple):
 
 
 SEVERAL = "Your reply held several answers; the last one counts."
-"""What the next Turn says where statements of one reply differ."""
+"""Message of the next Turn where statements of one reply differ."""
 
 
 def lines_of(text: str) -> list[str]:
@@ -317,7 +317,7 @@ def _commands(grammar: Grammar, bare: str) -> list[re.Match[str]]:
         start = separator.end() if separator else end
     if not commands or grammar.words.match(bare, start):
         return []
-    # What differs from the first command makes the line ambiguous: better no answer than a guess.
+    # A different second command makes the line ambiguous: better no answer than a guess.
     more = list(grammar.command.finditer(bare, end))
     return commands + more if more or _COMMENT.match(bare, end) else []
 

@@ -10,7 +10,7 @@ def outcomes_of_label(label: str) -> int:
     """Return how many drawn outcomes a label averages: 1 of `outcome` and `expected`.
 
     Args:
-        label: `outcome`, what happened; `replay:K`, the mean over K outcomes of which what happened
+        label: `outcome`, what happened; `replay:K`, the mean over K outcomes, and the actual one
             is the first; or `expected`, the exact probabilities.
 
     Raises:

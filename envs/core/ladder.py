@@ -1,7 +1,7 @@
 """A level's ladder: policies that the field knows by name, each better than the one before.
 
 A policy's place on it is stated in the natural unit of the game, such as money, so that it does not
-change with the shape of the return. `tokengym.agents.scale.ladder` measures the rungs.
+change with the shape of the return. `tokengym.agents.scale.ladder` measures the reference policies.
 """
 
 from collections.abc import Mapping
@@ -10,8 +10,8 @@ from typing import Literal, NamedTuple
 
 from tokengym.envs.core.turn import expected_return
 
-Kind = Literal["blind", "thumb", "textbook", "planner", "optimum", "bound"]
-"""What a rung needs: nothing, a look, an algorithm, a search, or what is not shown."""
+Kind = Literal["constant", "thumb", "textbook", "planner", "optimum", "bound"]
+"""Needs of a reference policy: nothing, a look, an algorithm, a search, or hidden facts."""
 
 
 class Rung(NamedTuple):
@@ -32,7 +32,7 @@ class Rung(NamedTuple):
 
 @dataclass(frozen=True)
 class Ladder:
-    """The rungs of a level, and the unit in which they are compared.
+    """The reference policies of a level, and the unit in which they are compared.
 
     Attributes:
         rungs: from the lowest to the highest, which is the optimum, a bound of it, or the best plan

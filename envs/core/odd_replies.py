@@ -36,7 +36,7 @@ LINE_DECORATIONS: Mapping[str, str] = {
     "a full stop": "{}.",
     "no-break and zero-width spaces": "\u00a0{}\u200b",
 }
-"""What chat models put around a line, as formats."""
+"""Decorations that chat models put around a line, as formats."""
 WHOLE_DECORATIONS: Mapping[str, str] = {
     "a block of code": "```\n{}\n```",
     "a named block of code": "```text\n{}\n```\n",
@@ -49,13 +49,13 @@ WHOLE_DECORATIONS: Mapping[str, str] = {
     "a sentence after it": "{}\nThat is all.",
     "closed thinking": "<think>\nIs this right?\n</think>\n\n{}",
 }
-"""What chat models put around a whole reply, as formats."""
+"""Decorations that chat models put around a whole reply, as formats."""
 DECORATIONS: Mapping[str, str] = {
     **LINE_DECORATIONS,
     **WHOLE_DECORATIONS,
     "a box": "\\boxed{{{}}}",
 }
-"""What chat models put around a short answer, 21 kinds; a box holds one line."""
+"""Decorations that chat models put around a short answer: 21 formats; a box holds one line."""
 
 _HUGE = ("9" * 400, "1e999", "-1", "0.000000000000000000001", "nan", "٣")
 

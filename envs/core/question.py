@@ -84,7 +84,7 @@ class QuestionWorld(World[Asked]):
         return f"{self.word}: {answer}"
 
     def optimum(self, task: Task) -> Mapping[str, Optimum]:
-        """What the best answer earns."""
+        """Return of the best answer."""
         best = self.compile(task).best
         return {self.spec.roles[0]: Optimum(self.reward(str(best), best), exact=True)}
 

@@ -1,4 +1,4 @@
-"""What a world declares about itself before it is loaded."""
+"""Declaration of a world, read before the world is loaded."""
 
 import re
 from collections.abc import Mapping
@@ -57,7 +57,6 @@ class WorldSpec:
             them on given Tasks is what a learner reaches without reading; empty if there are none.
         best_blind: `module:function` from (World, Tasks) to the name of the best of them, or `None`
             where it must be played; for worlds that know it in closed form.
-        blind_name: what reports call the best of them.
         only_at: by baseline the levels that it is for, if not for all. Elsewhere it plays like
             another one, and tables leave it out.
         planners: baselines that solve, enumerate or read a constant that no Turn shows; studies of
@@ -110,7 +109,6 @@ class WorldSpec:
     demonstrations: str = ""
     blind: str = ""
     best_blind: str = ""
-    blind_name: str = "best blind"
     only_at: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     planners: tuple[str, ...] = ()
     paid_at_end: tuple[str, ...] = ()

@@ -1,6 +1,6 @@
 """A Task: one problem as frozen data, JSON both ways, hashable and picklable.
 
-What the problem *is* (`instance`) is kept apart from what is known about it but never shown
+The problem itself (`instance`) is kept apart from facts about it that are never shown
 (`answer`: drawn outcomes, optimum, reference values), and each has a fingerprint.
 """
 

@@ -66,7 +66,7 @@ class Tool(NamedTuple):
 
     @property
     def function(self) -> dict[str, Any]:
-        """The tool as chat models are told of it: name, description and parameters."""
+        """Description of the tool for chat models: name, description and parameters."""
         return {"name": self.name, "description": self.description, "parameters": self.parameters}
 
 

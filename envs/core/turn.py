@@ -34,7 +34,7 @@ class StopReason(StrEnum):
 
 
 class Turn(NamedTuple):
-    """What a world returns after a start or a reply.
+    """Answer of a world to a start or a reply.
 
     Attributes:
         role: whose turn it is; after the end, the role that replied last.

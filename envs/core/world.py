@@ -331,7 +331,7 @@ class World(ABC, Generic[Compiled]):
         """Compile a Task: by default, to the Task itself.
 
         A class method, so that all it can depend on is its arguments. The result must be immutable:
-        worlds with equal options and all their forks share it. What it raises for a damaged Task
+        worlds with equal options and all their forks share it. Any error for a damaged Task
         (a missing field, a wrong type) becomes a `TaskError`.
         """
         return cast(Compiled, task)

@@ -42,7 +42,7 @@ _LOGIT_NOISE = 1.2
 _FALSE_SHARE = 0.2
 _DEGREES = (0.5, 0.7, 0.9)
 _CLAIMED = tuple(name for name in FEATURES if name != "authors")
-"""What `random` claims something of; its recorded replies were drawn from these names."""
+"""Columns of the claims of `random`; its recorded replies were drawn from these names."""
 
 
 class LabelledPapers(NamedTuple):
@@ -141,7 +141,7 @@ def _first_year_report(evidence: Evidence, target: Target) -> Probabilities:
 def _logistic(world: DisruptionWorld, rng: np.random.Generator) -> str:
     """Multinomial logistic regression on the evidence, and the claims that fit its report.
 
-    What a challenger says of its notes is evidence too, weighed as it was worth in other debates,
+    A challenger's statement about its notes is evidence too, weighed by its worth in other debates,
     in the order of the columns that its record bears out best.
     """
     reports = _logistic_reports(world)
@@ -246,7 +246,7 @@ def _noisy(world: DisruptionWorld, rng: np.random.Generator) -> str:
 def _oracle(world: DisruptionWorld, rng: np.random.Generator) -> str:
     """The exact posterior and the claims that bring the judge nearest to it.
 
-    What a challenger says of its notes is weighed by the kinds there are, and never repeated.
+    A challenger's statement about its notes is weighed by type of challenger, and never repeated.
     For a real paper, whose posterior is unknown, the gold label replaces it.
     """
     compiled, first, argument = world.compiled, world.first_answer, world.argument

@@ -244,7 +244,7 @@ def build_on_disk(
 
 
 def _scatter(folder: Path, keys: Ints, span: int) -> None:
-    """Append keys to the files of their buckets, each of which holds `span` values of a key."""
+    """Append keys to the files of their buckets; each bucket covers `span` values of a key."""
     folder.mkdir(exist_ok=True)
     keys = np.sort(keys)
     numbers, begins = np.unique(keys // span, return_index=True)

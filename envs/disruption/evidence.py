@@ -1,4 +1,4 @@
-"""What a level shows of a paper: the only facts that prompts, claims and the judge can use."""
+"""Evidence about a paper: the only facts that prompts, claims and the judge can use."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import astuple
@@ -15,7 +15,7 @@ SINGLE_LEVELS = ("first_year",)
 """L0: title, abstract, year, field. L2: and the reference list, the authors, and the first year's
 citers, with their percentile within field and year.
 private: venues and fields alone of the list. examples: the reference list, but of a literature of
-its own, of which further papers are shown with their labels. At L2 and private the challenger has
+its own, shown by further papers with their labels. At L2 and private the challenger has
 notes on the next citers, and what it noted of earlier papers is shown with their labels; L0 and
 examples, where it sees no more than the predictor, are warm-ups. first_year: title, abstract and
 the first year's citers; nobody challenges the answer."""

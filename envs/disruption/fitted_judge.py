@@ -25,7 +25,7 @@ _SHRINKAGE = 4.0
 """Papers by which the share of a label counts as that of all papers: so rare words say little."""
 _MOST_QUOTES = 24
 _TRUSTS = (1.0, 0.25, 1 / 16, 1 / 64)
-"""What one paper that a claim holds for may weigh against what holds for all labels alike."""
+"""Largest weight of one paper that fits a claim, relative to facts that fit all labels alike."""
 _MOST_JUDGED = 500
 """Training papers that decide how far claims are to be trusted."""
 

@@ -1,6 +1,6 @@
 """Answers in JSON or plain words, read where they leave no doubt.
 
-What is in doubt stays malformed: no label or several, shares that do not sum to 1, two degrees of
+Doubtful answers stay malformed: no label or several, shares that do not sum to 1, two degrees of
 certainty. A label without any is a report of thirds.
 """
 

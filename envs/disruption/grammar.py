@@ -33,7 +33,7 @@ from tokengym.rewards.debate import MOST_CHALLENGER_CLAIMS, MOST_CLAIMS
 
 SUM_TOLERANCE = 0.02
 NO_LABEL = "nothing"
-"""What a challenger argues for who only asks whether the predictor is sure."""
+"""Position of a challenger who only asks whether the predictor is sure."""
 
 _GAP = rf"\b{IS}"
 _CLAIM = (
@@ -159,7 +159,7 @@ def read_claims(text: str, targets: tuple[Target, ...]) -> tuple[Claim, ...]:
 
 
 class _Stated(NamedTuple):
-    """What a reply states.
+    """Statements of a reply.
 
     Attributes:
         labels: as they were written; `None` if their last statement is missing, unreadable or holds

@@ -1,10 +1,10 @@
-"""Exact beliefs where challengers of several kinds hold notes that the predictor cannot check.
+"""Exact beliefs where challengers of several types hold notes that the predictor cannot check.
 
 An honest challenger says what its notes support, an adversary what speaks against the predictor's
 label, a careless one what an honest one would say if its columns were in order (`evidence.KINDS`).
-What it noted of earlier papers is evidence of its columns; what it says of this one is evidence of
-the kind and of the paper at once: all counts, a finite number, of which each kind would say just
-that. What no kind would say is read for what it states: all counts of which that is true.
+Its notes on earlier papers are evidence of its columns; its statement on this one is evidence of
+the kind and of the paper at once: all counts, a finite number, for which each type would say just
+that. A statement that no type would make is taken literally: all counts for which it is true.
 """
 
 from collections.abc import Mapping, Sequence
@@ -156,7 +156,7 @@ def joint_after(evidence: Evidence, label: int, argument: Argument) -> Floats:
 
 
 def _holding(argument: Argument, names: Names) -> Flags:
-    """Return of which counts each voice's notes bear an argument's claims out, shape (voice, n).
+    """Return for which counts each voice's notes support an argument's claims, shape (voice, n).
 
     All, if of none.
     """
@@ -229,7 +229,7 @@ def _joint(evidence: Evidence, counts: Ints, names: Names) -> Floats:
 
 
 class _Opinions(NamedTuple):
-    """What counts of some years say of the labels, up to the largest count of the tables.
+    """Likelihoods of the labels given counts of some years, up to the largest count of the tables.
 
     Attributes:
         alone: posterior given one of them, shape (count, value, label).
@@ -258,11 +258,11 @@ def possible_counts(names: Names) -> Ints:
 
 
 class _Told(NamedTuple):
-    """What each voice says against a label.
+    """Evidence of each voice against a label.
 
     Attributes:
         places: position of each message.
-        said: position of what is said of each of `possible_counts`, shape (voice, n).
+        said: position of the statement for each of `possible_counts`, shape (voice, n).
     """
 
     places: Mapping[Message, int]

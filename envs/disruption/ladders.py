@@ -1,4 +1,4 @@
-"""The ladders of the debate's levels, for the predictor; a level adds its rungs in a line here."""
+"""The ladders of the debate's levels, for the predictor: one line for a level."""
 
 from collections.abc import Mapping
 from types import MappingProxyType

@@ -292,7 +292,7 @@ VARIED: Mapping[Target, tuple[str, ...]] = {
     "disruption": ("references", "age", "aim"),
     "novelty": ("venues", "fields", "mix"),
 }
-"""What differs between literatures that are drawn: which class has which of the distributions of
+"""Differences between literatures: which class has which of the distributions of
 each of these. 216 literatures for each target, all as likely."""
 
 

@@ -20,7 +20,7 @@ _WIDTH = 90
 def render_episode(world: World, record: PlayedEpisode, title: str) -> Figure:
     """Return the picture of a Record: a line for each label of each target.
 
-    What the evidence implies and what became of the paper are drawn once the episode is over: a
+    The posterior and the paper's outcome are drawn once the episode is over: a
     policy that sees pictures must not read its answer off them.
     """
     world = DisruptionWorld.cast(world)

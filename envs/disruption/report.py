@@ -1,4 +1,4 @@
-"""What the numbers of an episode mean, for reports."""
+"""Meanings of an episode's metrics, for reports."""
 
 from collections.abc import Mapping
 

@@ -12,7 +12,7 @@ from tokengym.rewards import debate
 
 
 class AnswerScores(NamedTuple):
-    """What two answers of a predictor are worth, averaged over targets.
+    """Scores of a predictor's two answers, averaged over targets.
 
     Attributes:
         before: half-Brier of the first reports.

@@ -1,6 +1,6 @@
 """The texts that the roles read: functions of the evidence and of the replies, nothing else.
 
-What both prompts share is here, the paper in words; `prompt` and `terse` write the rest.
+The part that both prompts share is here, the paper in words; `prompt` and `terse` write the rest.
 """
 
 from collections.abc import Callable, Mapping
@@ -18,7 +18,7 @@ from tokengym.envs.disruption.labels import Target
 
 
 class Case(NamedTuple):
-    """What the texts of one Task depend on.
+    """Inputs of the texts of one Task.
 
     Attributes:
         evidence: what is shown.

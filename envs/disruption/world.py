@@ -74,9 +74,9 @@ TARGETS: Mapping[str, tuple[Target, ...]] = {
     "both": ("disruption", "novelty"),
 }
 _NOTHING_READ = "(nothing that could be read)"
-"""What a challenger is shown of a malformed answer."""
+"""Text that a challenger reads instead of a malformed answer."""
 _SHIFT, _SPAN = 2.0, 4.0
-"""What the option `bounded` adds to a return and divides it by: no rounding leaves [0, 1]."""
+"""Shift and divisor of returns under the option `bounded`: no rounding leaves [0, 1]."""
 
 
 class DisruptionWorld(World[CompiledDebate]):
@@ -92,7 +92,7 @@ class DisruptionWorld(World[CompiledDebate]):
         `private` two facts of the list. At these two the
         challenger has notes on the next citers (second to fourth year, or first) and is of a kind
         that the Task draws: honest, adversarial, or careless with the columns of its notes mixed
-        up. What it noted of four earlier papers is shown with what became of them. `L0` and
+        up. Its notes on four earlier papers are shown with their outcomes. `L0` and
         `examples` are warm-ups, where a challenge changes nothing. At `examples` the reference list
         is shown, with twelve labelled papers of the same literature: what the facts mean is drawn
         for each Task and follows from those alone.

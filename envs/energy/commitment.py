@@ -111,7 +111,7 @@ def _choices(
 ) -> Iterator[tuple[Runs, Floats, dict[Runs, Floats]]]:
     """Yield sets of running units, their total powers, and by the runs after the hour the money.
 
-    The money is expected, to the end, without that of starts; by energy and total power, of which
+    The money is expected, to the end, without that of starts; by energy and total power, where
     there are `parts` to a kW.
     """
     hour, possible = node

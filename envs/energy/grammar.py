@@ -31,7 +31,7 @@ def read_commands(
 ) -> Reading[Commands]:
     """Return the power of each device in kW, 0 for one not named.
 
-    A statement replaces what was said before of every device that it names. The reply is malformed
+    A statement replaces earlier ones on every device that it names. The reply is malformed
     if no statement names any, if the last one for a device is unreadable or gives some device two
     powers, if a device that no statement names is commanded in some other line, or if a power is
     too large for a number. A reply that was cut off must have named all devices.

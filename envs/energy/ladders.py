@@ -1,4 +1,4 @@
-"""The ladders of energy's levels; a level adds its rungs in a line here.
+"""The ladders of energy's levels; one line for a level.
 
 Their unit is money. A kWh or a kelvin by which the floor is missed costs more than any kWh that is
 bought, so that a policy that breaks it does not pass for a cheap one.

@@ -275,7 +275,7 @@ def _warm(
 def _missed(
     program: Program, plant: Microgrid, unsafe: float | None
 ) -> tuple[list[Term], list[Term]]:
-    """What a limit is missed by, as terms of its row; and those of them that are safety costs."""
+    """Shortfall below a limit, as terms of its row; and those of them that are safety costs."""
     within = [(program.variable(plant.price_of_miss, high=plant.slack), 1.0)]
     beyond = [] if unsafe is None else [(program.variable(unsafe), 1.0)]
     return within + beyond, beyond

@@ -10,7 +10,7 @@ from tokengym.rewards.arrays import Flags, Floats
 Term = tuple[int, float]
 """A variable and its coefficient."""
 _SCALE = 1e4
-"""What costs are multiplied by where there are whole variables: HiGHS stops 1e-6 from the least."""
+"""Factor on costs where there are integer variables: HiGHS stops 1e-6 from the least."""
 _TIE = 1e-8
 """Most that a unit of a variable costs in addition there, so that no two plans cost the same."""
 _GOLDEN = (5.0**0.5 - 1.0) / 2.0

@@ -24,7 +24,7 @@ _LEAST_SCALE = 0.05
 def hold(plant: Microgrid, step: int, state: State) -> Commands:
     """The reference: 0 kW, but charge in time for the reserve and serve the load in an outage.
 
-    A car is charged as soon as it can be; a house is held in the middle of its comfort band.
+    A car is charged as soon as it can be; a house is kept in the middle of its comfort band.
     """
     battery = max(_missing(plant, step, state, plant.steps), 0.0)
     heat = _heat_to(plant, step, state, lambda house: house.high - 1.0)

@@ -7,8 +7,8 @@ money. With g the powers of the units that run, c and d those of the battery, in
     money = sum over running units of (no-load + fuel g) + starts + wear (c + d) + VOLL unserved
 
 A running unit raises its power where the battery would fall below its floor, the cheaper one first;
-one that stands still cannot start within the hour. So both running serve any load. What the battery
-cannot take is lost.
+one that stands still cannot start within the hour. So both running serve any load. Power
+that the battery cannot take is lost.
 """
 
 from collections.abc import Sequence
@@ -164,7 +164,7 @@ class OffGridSite(StoragePlant):
         )
 
     def foreseen(self, step: int) -> Self:
-        """The site as shown at `step`: in place of the day that comes, one that still may."""
+        """The site as shown at `step`: instead of the day that comes, one that still may."""
         return replace(self, day=self.possible(step)[0])
 
 

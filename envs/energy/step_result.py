@@ -1,4 +1,4 @@
-"""What all plants share: parameters, states, commands, a step's outcome, rounding, forecasts."""
+"""Types that all plants share: parameters, states, commands, results of steps, forecasts."""
 
 import math
 from abc import ABC, abstractmethod
@@ -14,7 +14,7 @@ TOLERANCE = 1e-6
 
 
 class State(NamedTuple):
-    """What a plant carries from step to step.
+    """State that a plant carries from step to step.
 
     Attributes:
         stored: kWh in the battery.

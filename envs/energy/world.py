@@ -45,7 +45,7 @@ class Shown(NamedTuple):
     Attributes:
         step: the step to be commanded.
         state: the state as shown.
-        plant: the plant with forecasts in place of what is to come.
+        plant: the plant with forecasts instead of what is to come.
         missed: by how much the limit was missed, by step, as shown.
     """
 
@@ -81,7 +81,7 @@ class EnergyWorld(World[CompiledEnergyTask]):
         depth of the violation, else 0.2 + 0.8 h(s), s = 1 - (cost - cost of the optimum) / D. D is
         what the safe hold costs more than the cheapest plan if all comes as first announced; h is
         affine down to s = -1.5. At `commit` the scenario plan takes the optimum's place, both
-        costs of D are means over the listed days, and h reaches 1 at s = 1.5. What is missed within
+        costs of D are means over the listed days, and h reaches 1 at s = 1.5. A shortfall within
         the tolerance costs more than it gains. See `tokengym.rewards.control`. Terms: `form`, and
         `safety` or `economy`. Step metrics: `well_formed`, `form` (1 if well-formed, else what
         nearness earned), `cost` (c_t), `money_cost`, maybe `credit`; at the end also
@@ -231,7 +231,7 @@ class EnergyWorld(World[CompiledEnergyTask]):
         return (*data, *(f"{name}={value:g}" for name, value in options))
 
     def _split_key(self, instance: Mapping[str, Any]) -> object:
-        """Return the instance without the future, of which only forecasts are shown."""
+        """Return the instance without the future; only forecasts of it are shown."""
         later = ("load", "pv", "up", "outside", "day")
         return {
             name: value
@@ -242,7 +242,7 @@ class EnergyWorld(World[CompiledEnergyTask]):
     def _solve(
         self, instance: Mapping[str, Any], rng: np.random.Generator
     ) -> Mapping[str, Any] | Unusable:
-        """Solve an instance; drop one that as forecast cannot be held safely or leaves no gain."""
+        """Solve an instance; drop one whose forecast allows no safe plan or no gain."""
         plant = plant_from(instance)
         if isinstance(plant, OffGridSite):
             return solve_site(plant)

@@ -26,7 +26,6 @@ SPEC = WorldSpec(
     scores="tokengym.envs.forecasting.scores:forecast_scores",
     blind="tokengym.envs.forecasting.baselines:constants",
     best_blind="tokengym.envs.forecasting.baselines:best_constant",
-    blind_name="best constant",
     only_at=dict.fromkeys(
         ("read_all", "per_price", "threshold", "report_and_keys", *_PLANNERS), _DESKS
     ),

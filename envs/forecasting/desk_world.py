@@ -26,7 +26,7 @@ _FORMS = ("open(note=0)", "answer(probability=0.000)")
 
 
 class _Step(NamedTuple):
-    """What one reply did.
+    """Effect of one reply.
 
     Attributes:
         text: the answer to it.
@@ -228,7 +228,7 @@ class DeskWorld(ForecastWorld):
         terms, form = step.terms, self._account.form
         if not step.over:
             terms["paid_back"] = self._spent
-        # What is paid now beyond what the choice was expected to: chance, and the reward grid.
+        # Reward beyond the choice's expected value: chance, and the reward grid.
         due = step.choice if step.over else terms["paid_back"]
         earned = dyadic(terms["score"]) if step.over else terms["paid_back"]
         metrics["outcome_luck"] = earned - due + dyadic(form) - form

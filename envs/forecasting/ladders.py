@@ -1,4 +1,4 @@
-"""The ladders of forecasting's levels; a level adds its rungs in a line here."""
+"""The ladders of forecasting's levels; one line for a level."""
 
 from collections.abc import Mapping
 from types import MappingProxyType

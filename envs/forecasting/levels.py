@@ -24,7 +24,7 @@ class Knobs:
 
 @dataclass(frozen=True)
 class DeskKnobs:
-    """What an archive holds.
+    """Contents of an archive.
 
     Attributes:
         reports: number of reports, three or more.

@@ -1,6 +1,6 @@
 """The picture of an episode: what was stated of each outcome, and what the facts imply.
 
-What the facts imply and what happened are drawn of turns that were answered alone: a policy that
+The posterior and the outcome are drawn only for answered turns: a policy that
 sees pictures must not read its answer off them.
 """
 

@@ -134,5 +134,5 @@ def _several(
 
 
 def _merge(shares: Forecast, event: Sequence[int]) -> Forecast:
-    """Return (no, yes) from the shares of the outcomes, of which `event` are yes."""
+    """Return (no, yes) from the shares of the outcomes; `event` lists those that mean yes."""
     return bernoulli(sum(shares[outcome] for outcome in event))

@@ -1,4 +1,4 @@
-"""What the numbers of an episode mean, for reports."""
+"""Meanings of an episode's metrics, for reports."""
 
 from collections.abc import Mapping
 
@@ -13,7 +13,7 @@ METRICS: Mapping[str, Metric] = {
     "regret": Metric(
         "Regret",
         "",
-        "What the exact probability would have scored more, in expectation. 0 is perfect.",
+        "Expected score lost against the exact probability. 0 is perfect.",
     ),
     "looks": Metric("Notes read", "", "Of the archive, before the answer."),
     "spent": Metric("Points spent", "", "On notes and on replies that were no call."),

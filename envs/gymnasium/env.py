@@ -89,7 +89,7 @@ class TextEnv(ConfiguredEnv, gymnasium.Env[Observation, Observation]):
             raise OptionError(f"reset takes the options {sorted(_RESET_OPTIONS)}, got {unknown}")
         episode = self._begin(self.np_random, options or {})
         turn = episode.turn
-        # What a first text that does not fit ends is paid by the first step.
+        # If the opening prompt exceeds the budget, the first step returns the final reward.
         self._unpaid = turn.done
         return self._observe(episode), self._info(episode, turn.text, {})
 

@@ -37,7 +37,7 @@ def open_unpacked(path: Path) -> IO[bytes]:
 
 
 class _Unpacked(io.RawIOBase):
-    """What a gzipped file holds; reading fails once it is far longer than what it was made of."""
+    """Contents of a gzipped file; reading fails once they are far longer than the file."""
 
     def __init__(self, path: Path) -> None:
         self._packed = path.open("rb")
@@ -53,7 +53,7 @@ class _Unpacked(io.RawIOBase):
         return self._file.seek(offset, whence)
 
     def readinto(self, buffer: Any, /) -> int:
-        # What there is before damage counts, so that no more is asked for at once.
+        # Bytes before the damage count, so that no more is read at once.
         data = self._file.read1(len(buffer))
         buffer[: len(data)] = data
         if self._file.tell() > max(LEAST_SUSPECT, MOST_UNPACKED * self._packed.tell()):
@@ -76,7 +76,7 @@ def sha256(path: Path) -> str:
         with path.open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
     except OSError as error:
-        raise DataError(f"cannot read {path}: {error}") from error
+        raise DataError(f"cannot read {path}: {error.strerror}") from error
 
 
 def read_whole(file: IO[AnyStr], start: AnyStr) -> AnyStr:

@@ -15,7 +15,7 @@ _CHUNK = 1 << 16
 
 
 class _Text(Protocol):
-    """What text is read from."""
+    """Source of the text."""
 
     def read(self, size: int, /) -> str: ...
 

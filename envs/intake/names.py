@@ -1,10 +1,12 @@
 """Names of fields: those that are not known, and which ones were meant."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from difflib import get_close_matches
+
+from tokengym.envs.core.errors import did_you_mean
 
 _SHOWN = 20
-_ALIKE = 0.75
+ALIKE = 0.75
+"""Similarity from which a field may be a misspelt one."""
 
 
 def name_unknown(names: Iterable[str], known: Iterable[str]) -> str:
@@ -22,15 +24,9 @@ def name_unknown(names: Iterable[str], known: Iterable[str]) -> str:
     free = sorted(read - there.keys())
     shown = []
     for name in unknown[:_SHOWN]:
-        meant = get_close_matches(name.lower(), free, 1, _ALIKE)
-        shown.append(f"{name[:60]}{f' (is {meant[0]!r} meant?)' if meant else ''}")
+        shown.append(f"{name[:60]}{did_you_mean(name.lower(), free, ALIKE)}")
     more = len(unknown) - len(shown)
     return ", ".join([*shown, f"and {more} more"] if more > 0 else shown)
-
-
-def meant_for(name: str, names: Iterable[str]) -> list[str]:
-    """Return the one of some names that is most like a field that is missing, if one is."""
-    return get_close_matches(name, sorted(map(str, names)), 1, _ALIKE)
 
 
 class Watched(Mapping[str, object]):
@@ -50,7 +46,7 @@ class Watched(Mapping[str, object]):
         return self._row[name]
 
     def __iter__(self) -> Iterator[str]:
-        """Iterate over the fields, of which none was asked for by that."""
+        """Iterate over the fields, without marking any as read."""
         return iter(self._row)
 
     def __len__(self) -> int:

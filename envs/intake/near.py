@@ -32,7 +32,7 @@ def normal_form(text: str) -> str:
     """Return the words of a text in one case, without accents, marks and compatibility forms."""
     if not text.isascii():
         text = unicodedata.normalize("NFKD", text)
-    # What folding one case leaves apart, as in ligatures, is decomposed by now.
+    # Ligatures, which case folding leaves apart, are decomposed by now.
     return " ".join(_WORD.findall(_MARKS.sub("", text.casefold())))
 
 
@@ -89,7 +89,7 @@ def _root(first: list[int], number: int) -> int:
 
 
 def _keys(words: frozenset[str], whole: set[frozenset[str]]) -> Iterator[Hashable]:
-    """Yield keys, at least one of which two near texts share."""
+    """Yield keys; two near texts share at least one."""
     if words:
         yield words
     for word in words if len(words) > _LEAST_WORDS else ():

@@ -8,7 +8,7 @@ _MISSING = re.compile(
     r"|unknown|unavailable|undefined|missing|not available|no ?(?:data|value)"
     r"|-?1\.#(?:ind|qnan)|#(?:value|ref|num|div/0)!|#name\?"
 )
-"""What stands for no value in a cell, in lower case: as spreadsheets, databases, pandas, R, Home
+"""Words for a missing value in a cell, in lower case: as spreadsheets, databases, pandas, R, Home
 Assistant and statistical offices write it."""
 _NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?", re.ASCII)
 _WHOLE_AS_FLOAT = re.compile(r"\d+\.0", re.ASCII)

@@ -28,7 +28,7 @@ class Dropped(NamedTuple):
 
 
 class Guard(NamedTuple):
-    """What would have leaked the answer, or joined two splits, without a guard.
+    """A leak of the answer, or an overlap of splits, that a guard removed.
 
     Attributes:
         found: how often.
@@ -43,7 +43,7 @@ class Guard(NamedTuple):
 
 @dataclass(frozen=True)
 class IntakeReport:
-    """What was read of a user's files, what was left out, and what was understood.
+    """Report on a user's files: records read and left out, and how columns were understood.
 
     Attributes:
         rows: rows read, by file.

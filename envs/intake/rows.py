@@ -173,7 +173,7 @@ def _text_rows(file: TextIO, common: bool, tables: bool) -> Iterator[RowResult]:
 
 
 def _table(lines: Iterable[str | None], line: int) -> Iterator[RowResult]:
-    """Read a table, the first line of which is its header."""
+    """Read a table whose first line is its header."""
     rows = csv_rows(map(_held, lines), line)
     number = 0
     begins = line
@@ -235,7 +235,9 @@ def _lines(lines: Iterable[str | None], line: int, common: bool) -> Iterator[Row
                 value = load_json(text)
             except (ValueError, RecursionError) as error:
                 number += 1
-                yield RowResult(number, at, None, f"not JSON: {error}", error)
+                yield RowResult(
+                    number, at, None, f"not JSON: {text.strip()[:60]!r}: {error}", error
+                )
                 continue
             for row in _rows_of(value, text, at, common, pages=True):
                 number += 1

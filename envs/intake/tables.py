@@ -41,7 +41,8 @@ def read_text(path: Source) -> str:
             content = read_whole(file, b"")
         text = content.decode("utf-8-sig")
     except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
-        raise DataError(f"{path}: cannot be read: {error}") from error
+        reason = getattr(error, "strerror", None) or error
+        raise DataError(f"{path}: cannot be read: {reason}") from error
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 

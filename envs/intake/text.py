@@ -9,7 +9,7 @@ LONGEST_TEXT = 1_000_000
 """Longest text that is read, in characters."""
 
 _PLAIN = re.compile(r"[\n\t !-%'-;=?-Z\\^-~]*")
-"""What cleaning leaves as it is: no controls, no brackets of markup or tokens, no entities."""
+"""Text that cleaning leaves as it is: no controls, no brackets of markup or tokens, no entities."""
 _PLANES = range(1 << 16, 14 << 16, 1 << 16)
 # Characters that draw nothing, by code, so that no version of Python reads another text: controls,
 # formats such as marks of direction, halves of characters, private use, variation selectors, tags,
@@ -37,7 +37,7 @@ _AMPERSANDS = re.compile(r"&(?:(?:amp|AMP|#0*38|#[xX]0*26);)+")
 _ENTITY = re.compile(r"&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});")
 _PASSES = 4
 _AGAIN = re.compile(r"[<&]")
-"""What may need another pass."""
+"""Pattern of text that may need another pass."""
 _VALUE = r"""(?:"[^"<>]*"|'[^'<>]*'|[^\s"'<>]+)"""
 _ATTRIBUTES = rf"(?:\s+[\w:-]+\s*=\s*{_VALUE})*\s*/?>"
 _MARKUP = re.compile(

@@ -14,7 +14,7 @@ from tokengym.envs.intake.quoting import quoted
 EARLIEST_YEAR, LATEST_YEAR = 1900, 2199
 """Years of a plausible time: one outside them was written or read wrongly."""
 TIME_FORMS = "an ISO 8601 time, YYYYMMDD[HHMM[SS]] or an epoch, of the years 1900 to 2199"
-"""What `read_time` reads, for errors."""
+"""Formats that `read_time` accepts, for errors."""
 
 _SECONDS_BELOW = 1e11
 """Epochs below it are seconds (until the year 5138), from it on milliseconds (since 1973)."""

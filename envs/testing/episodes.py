@@ -37,13 +37,13 @@ def other_roles_are_refused(subject: Subject) -> None:
         world = subject.make()
         turn = world.start(task)
         for role in ("nobody", *(role for role in world.spec.roles if role != turn.role)):
-            with refused(RoleError, role, f"a reply of {role!r} in place of {turn.role!r}", task):
+            with refused(RoleError, role, f"a reply of {role!r} instead of {turn.role!r}", task):
                 world.reply("x", role=role)
 
 
 @law()
 def scripted_policies_keep_the_laws(subject: Subject) -> None:
-    """Scripted policies end their episodes, even with nonsense in place of some replies."""
+    """Scripted policies end their episodes, even with nonsense instead of some replies."""
     for task in subject.tasks("train", 2)[-1:]:
         for name, policy in subject.policies.items():
             _played(subject, name, task)
@@ -179,7 +179,7 @@ def _cut(policy: Policy) -> Policy:
 
 
 def _with_nonsense(policy: Policy) -> Policy:
-    """Return a policy with nonsense in place of some of its replies."""
+    """Return a policy with nonsense instead of some of its replies."""
 
     def reply(world: World, turn: Turn, rng: np.random.Generator) -> str:
         if rng.random() < _NONSENSE:

@@ -140,7 +140,7 @@ def _check_vector(envs: VectorEnv[Any, Any, Any], build: Callable[[], Env], what
             steps = [env.step(action) for env, action in zip(singles, actions, strict=True)]
             seen, *single, _ = zip(*steps, strict=True)
             _alike(observations, seen, f"{what}: they answer differently")
-            require(np.array_equal(paid, single), f"{what}: {paid} in place of {single}")
+            require(np.array_equal(paid, single), f"{what}: {paid} instead of {single}")
     finally:
         envs.close()
 

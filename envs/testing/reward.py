@@ -30,7 +30,7 @@ class RewardLaw(Enum):
 
 @dataclass(frozen=True)
 class RewardCheck:
-    """What was observed of a reward function that keeps its laws.
+    """Observations of a reward function that passed its laws.
 
     Attributes:
         inputs: number of different inputs.

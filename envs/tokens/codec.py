@@ -25,7 +25,7 @@ class Message(NamedTuple):
 
 @runtime_checkable
 class Codec(Protocol):
-    """What an Episode needs to know of a tokenizer and its chat format."""
+    """Tokenizer and chat format, as far as an Episode needs them."""
 
     @property
     def name(self) -> str:

@@ -90,7 +90,7 @@ class Episode(TextEpisode):
         """Return the tokens of `role` so far in pieces, one for each of its observations.
 
         An observation is a new piece after the last one's, or, where `append_only` is `False`, one
-        piece in place of all. Treat them as read-only: they are the episode's own.
+        piece instead of all. Treat them as read-only: they are the episode's own.
 
         Raises:
             RoleError: if no role of that name reads tokens here.

@@ -146,7 +146,7 @@ def read_reorder(
 
     Args:
         text: a whole reply, of any content.
-        items: number of items, all of which a reply that was cut off must have named.
+        items: number of items; a reply that was cut off must have named all.
         complete: `False` if it was cut off.
     """
     return (_known_reorder if len(text) <= SHORT else _last_reorder)(text, items, complete)

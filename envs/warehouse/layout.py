@@ -1,6 +1,6 @@
 """Layouts: slots, cross-aisles and walking distances.
 
-Two kinds: parallel aisles between a front and a back cross-aisle, and any map of cells in the
+Two types: parallel aisles between a front and a back cross-aisle, and any map of cells in the
 characters of RWARE's layouts. Distances are worked out once per layout and shared.
 """
 

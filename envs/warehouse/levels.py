@@ -87,7 +87,7 @@ class LeaseLevel:
     Attributes:
         bays: bays in all.
         months: number of decisions.
-        kinds: kinds of customers.
+        kinds: types of customers.
         longest: months of the longest contract.
     """
 

@@ -1,4 +1,4 @@
-"""What the numbers of an episode mean, for reports."""
+"""Meanings of an episode's metrics, for reports."""
 
 from collections.abc import Mapping
 
@@ -8,7 +8,7 @@ METRICS: Mapping[str, Metric] = {
     "objective": Metric(
         "Value less costs",
         "$ per episode; for stock, expected",
-        "What the plan was worth: orders shipped, less walking and stock. Higher is better.",
+        "Value of the plan: orders shipped, less walking and stock. Higher is better.",
     ),
     "normalized_score": Metric(
         "Score",
@@ -16,7 +16,7 @@ METRICS: Mapping[str, Metric] = {
         "0 is the reference (one order at a time, in order), 1 the optimum or its bound.",
     ),
     "walked": Metric("Steps walked", "an episode", "Each step costs money and time."),
-    "fined": Metric("Fines", "$ an episode", "What clauses of `pick_clauses` took off the total."),
+    "fined": Metric("Fines", "$ an episode", "Fines of the clauses of `pick_clauses`."),
     "unshipped": Metric("Orders not shipped", "an episode", "Open at the end; they earn nothing."),
     "on_time": Metric("Orders on time", "", "Share of the orders shipped by the time due."),
     "tardiness": Metric("Tardiness", "an episode", "Lateness of shipped orders, summed."),
@@ -24,7 +24,7 @@ METRICS: Mapping[str, Metric] = {
     "bullwhip": Metric(
         "Bullwhip", "", "Variance of orders over that of demand; 1 passes demand on."
     ),
-    "earned": Metric("Earned", "$ an episode", "What contracts earned as it came; luck counts."),
+    "earned": Metric("Earned", "$ an episode", "Revenue of the contracts as it came; luck counts."),
     "occupancy": Metric("Occupancy", "", "Share of the bays and months that were leased."),
     "signed": Metric("Contracts", "a month", "Share of the customers who signed."),
     "total_cost": Metric(

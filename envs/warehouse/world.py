@@ -110,7 +110,7 @@ class WarehouseWorld(World[Compiled]):
 
     @property
     def records(self) -> WarehouseRecords | None:
-        """The user's data, of which `refused` lists what was left out; `None` without any."""
+        """The user's data, whose `refused` lists rows left out; `None` without data."""
         return self._records
 
     @property

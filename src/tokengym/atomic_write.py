@@ -24,7 +24,7 @@ def replacing(path: Path, part: Path | None = None) -> Iterator[Path]:
             os.fsync(file.fileno())
         part.replace(path)
     except BaseException:
-        # What is left of it would keep a full disk full.
+        # A partial file would keep a full disk full.
         part.unlink(missing_ok=True)
         raise
 

@@ -72,7 +72,7 @@ class LocalServer(ThreadingHTTPServer):
     """An HTTP server with a thread for each connection, on an IP address of either version.
 
     Raises:
-        OSError: if the port cannot be had, with the port in place of a file.
+        OSError: if the port cannot be had, with the port instead of a file.
     """
 
     def __init__(self, host: str, port: int, handler: type[BaseRequestHandler]) -> None:

@@ -1,6 +1,6 @@
 """Test a world or a reward of your own: contract tests and Hypothesis strategies.
 
-`check_world` checks that a world keeps every law of `LAWS`, `check_reward` does the same for a
+`check_world` checks a world against each of `LAWS`, `check_reward` does the same for a
 reward function. Both raise `LawBroken`, an AssertionError that begins with the broken law. They
 need the extra `tokengym[testing]`, but no test runner.
 """

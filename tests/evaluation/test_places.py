@@ -55,10 +55,10 @@ def test_a_lost_task_does_not_count() -> None:
 
 def test_a_place_is_one_sentence() -> None:
     place = Standing("earliest due date", "value per time", Estimate(0.6, 0.4, 0.81, 40))
-    said = "between earliest due date and value per time, .6 of the way (.4 to .8)"
+    said = "between earliest due date and value per time, 60 % of the way (95 % CI 40 to 80 %)"
     assert str(place) == said
     wide = Standing("a", "b", Estimate(0.5, -0.24, 1.26, 4))
-    assert str(wide) == "between a and b, .5 of the way (-.2 to 1.3)"
+    assert str(wide) == "between a and b, 50 % of the way (95 % CI -20 to 130 %)"
 
 
 def test_a_value_weighs_metrics_and_is_unknown_without_them() -> None:
@@ -77,7 +77,7 @@ def test_equal_rungs_are_merged_with_the_better_one() -> None:
     ladder = LevelLadder.measure(world, world.first_tasks("validation", 12))
     kept = [rung.name for rung in ladder.rungs]
     assert kept[-1] == "exact search"
-    assert ladder.merged["first come, first served"] == "best blind (trips of 2)"
+    assert ladder.merged["first come, first served"] == "best constant (trips of 2)"
     assert not {*kept} & ladder.merged.keys()
     assert {*ladder.merged.values()} <= {*kept, *ladder.merged}
     with pytest.raises(OptionError, match="1 Tasks"):

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tokengym.envs.intake.names import Watched, meant_for, name_unknown, repeated
+from tokengym.envs.intake.names import Watched, name_unknown, repeated
 from tokengym.envs.intake.near import content_words, group_near, hash_words
 from tokengym.envs.intake.numbers import read_identifier
 from tokengym.envs.intake.quoting import quoted
@@ -31,7 +31,7 @@ def test_errors_quote_the_beginning_of_a_value() -> None:
 
 def test_unknown_names_are_listed_with_likely_meanings() -> None:
     assert name_unknown(["load", "Prcie", "", "zzz"], ["price", "load"]) == (
-        "Prcie (is 'price' meant?), zzz"
+        "Prcie (did you mean 'price'?), zzz"
     )
     assert name_unknown(["load"], ["load", "price"]) == ""
     # A name that is there as well was not meant.
@@ -40,8 +40,6 @@ def test_unknown_names_are_listed_with_likely_meanings() -> None:
     assert name_unknown(twenty, []) == ", ".join(twenty)
     assert name_unknown([*twenty, "x", "y"], []) == ", ".join([*twenty, "and 2 more"])
     assert name_unknown(["n" * 61], []) == "n" * 60
-    assert meant_for("scroe", ["score", "year"]) == ["score"]
-    assert meant_for("scroe", ["year"]) == []
     assert (repeated(["a", "", "", "b", "a", "b"]), repeated(["a", "b", ""])) == ("a", None)
 
 

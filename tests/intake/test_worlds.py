@@ -180,12 +180,12 @@ def test_misspelt_fields_are_named_with_the_ones_that_were_meant(tmp_path: Path)
     rows = [plain(1, closed_att="2025-01-03"), plain(40, sources=[{"text": "x", "datte": "2025"}])]
     report = world_of(write_lines(tmp_path / "q.jsonl", rows)).data_report
     assert report is not None
-    assert "closed_att (is 'closed_at' meant?)" in str(report)
-    assert "a source has the field 'datte': is 'date' meant?" in report.every[0]
-    with pytest.raises(DataError, match=r"first_yr \(is 'first_year' meant\?\)"):
+    assert "closed_att (did you mean 'closed_at'?)" in str(report)
+    assert "a source has the field 'datte' (did you mean 'date'?)" in report.every[0]
+    with pytest.raises(DataError, match=r"first_yr \(did you mean 'first_year'\?\)"):
         list(read_papers(write_lines(tmp_path / "p.jsonl", [paper(1, first_yr=None)])))
     days = write(tmp_path / "d.csv", [*PLAIN, "carbon_kg_kwh"], [[*r, 0.2] for r in plain_rows(5)])
-    assert "carbon_kg_kwh (is 'carbon_kg_per_kwh' meant?)" in str(read_days(days).report)
+    assert "carbon_kg_kwh (did you mean 'carbon_kg_per_kwh'?)" in str(read_days(days).report)
     records = read_records(sales(tmp_path / "s.csv", header="period,sku,qty"))
     assert (records.notes, records.refused) == ((), ())
     double = write(tmp_path / "twice.csv", [*PLAIN, "load_kw"], [[*r, 9] for r in plain_rows(5)])

@@ -48,7 +48,7 @@ def test_self_play_tells_of_both_roles(tmp_path: Path, served: dict[str, Any]) -
     assert list(found) == list(ROLES)
     assert found["challenger"].after.result.tasks == 2
     lines = {
-        role: {name for name in one.scale.lines if not name.startswith("best blind")}
+        role: {name for name in one.scale.lines if not name.startswith("best constant")}
         for role, one in found.items()
     }
     assert lines["challenger"] < lines["predictor"]

@@ -49,11 +49,14 @@ def test_a_signal_ends_a_run_as_ctrl_c_does(tmp_path: Path) -> None:
 
 def test_a_full_disk_leaves_no_half_written_file(tmp_path: Path) -> None:
     # No file may grow beyond a megabyte; the weights have five.
-    words = ["train", "forecast", *SMALL, "--steps", "2", "--run", "run"]
+    words = ["train", "forecast", *SMALL, "--steps", "9", "--run", "run"]
     process, printed = start_training(tmp_path, {"RLIMIT_FSIZE": "1000000"}, *words)
     process.join()
     assert process.exitcode == 1
     lines = printed.read_text().splitlines()
+    told = [line for line in lines if line.startswith("no checkpoint after step")]
+    assert ["step 1," in told[0], "step 2," in told[1], len(told)] == [True, True, 2]
+    assert not any(line.startswith("step 4/") for line in lines)
     assert "refused: Request failed: OSError: [Errno 27] File too large" in lines[-2]
     assert lines[-1] == "No step is saved yet; resume with: tokengym resume run"
     assert not any("Traceback" in line for line in lines)
@@ -62,7 +65,7 @@ def test_a_full_disk_leaves_no_half_written_file(tmp_path: Path) -> None:
     process, printed = start_training(tmp_path, {}, "resume", "run")
     process.join()
     assert process.exitcode == 0, printed.read_text()
-    assert RunFolder(tmp_path / "run").steps_done == 2
+    assert RunFolder(tmp_path / "run").steps_done == 9
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the limit and what counts are Linux's")
@@ -83,7 +86,7 @@ def test_a_service_without_memory_ends_a_run_in_a_sentence(tmp_path: Path) -> No
     process, printed = start_training(tmp_path, {}, "resume", "run")
     process.join()
     assert process.exitcode == 0, printed.read_text()
-    assert RunFolder(tmp_path / "run").steps_done == 2
+    assert RunFolder(tmp_path / "run").steps_done == 9
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGABRT])

@@ -32,7 +32,7 @@ _MATTERS = 0.05
 
 
 class Dressed(NamedTuple):
-    """What one way to dress replies did.
+    """Effect of one way to decorate replies.
 
     Attributes:
         changes: for each Task, reward dressed less reward bare, as a share of the range.

@@ -164,7 +164,7 @@ def adversarial_floor(bench: Bench) -> CheckVerdict:
 
 
 def _best_blind(bench: Bench) -> tuple[Blind, int]:
-    """Return the best blind policy that can be found, and how many were tried."""
+    """Return the best input-independent baseline that can be found, and how many were tried."""
     policies: dict[str, Policy] = {"replying nothing": say(""), **_ECHOES}
     policies |= {**bench.formed(_NUMBERS), **bench.fixed()}
     texts = (*OVERRIDES, *CANARIES)
@@ -242,7 +242,7 @@ def at_most_half(share: Estimate, done: str, found: str, example: str) -> CheckV
 
 
 _ECHOED = 10_000
-"""Most characters that are repeated: games repeat what was said, and would grow without bound."""
+"""Most characters that are repeated: games repeat earlier text, and would grow without bound."""
 _ECHOES: Mapping[str, Policy] = {
     "repeating the whole prompt": lambda text, turn: text[:_ECHOED],
     "repeating the prompt's last line": lambda text, turn: (text.strip().splitlines() or [""])[-1],

@@ -144,7 +144,7 @@ def _extract(before: str, behind: str, code: str, first: int, wrong: str) -> Pol
     def reply(text: str, turn: int) -> str:
         nonlocal seen
         match = pattern.search(text) if turn >= first else None
-        # What was shown once is known in later turns.
+        # Text that was shown once is known in later turns.
         seen = match[1] if match else seen if turn > first else ""
         return _CODES[code][1](seen) if seen else wrong
 
@@ -262,7 +262,7 @@ def _paraphrases(first: Sequence[Asked], held_out: Sequence[Asked]) -> list[str]
     """Return held-out prompts that training asks in other words, if they are more than by chance.
 
     Two prompts ask the same if their answer is the same and they share the words that are rare.
-    What is alike within training shows how many are so by chance.
+    Similar prompts within training show how many are alike by chance.
     """
     bags = [
         ({*_WORDS.findall(prompt.casefold())}, answer) for prompt, answer in (*first, *held_out)

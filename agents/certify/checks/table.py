@@ -157,7 +157,7 @@ def wrong_accepted(bench: Bench) -> CheckVerdict:
     count, total = sum(map(len, accepted.values())), sum(tried.values())
     if not total:
         raise Untold("no right answer has a wrong one near it")
-    done = f"gave {total} wrong answers near right ones, of {len(tried)} kinds"
+    done = f"gave {total} wrong answers near right ones, of {len(tried)} types"
     found = f"{count} of {total} earn what the right one does"
     if not kinds:
         return CheckVerdict(True, done, found, share_estimate(count, total))

@@ -117,7 +117,7 @@ def headroom(bench: Bench) -> CheckVerdict:
 
 @check("statistical.difficulty_separation", "teaches", Severity.PROPERTY, "play", "harder")
 def difficulty_separation(bench: Bench) -> CheckVerdict:
-    """The policy earns less at the setting that is said to be harder."""
+    """The policy earns less at the harder setting."""
     if bench.settings.policy in SCRIPTED:
         raise Untold("no script finds a Task hard: name a model by --policy")
     assert bench.harder is not None

@@ -75,6 +75,8 @@ def _open(target: str, options: Mapping[str, Any]) -> Source:
         if options:
             raise OptionError(f"recorded rollouts take no options, got {list(options)}")
         return RecordedRollouts(Path(target))
+    if target.endswith(".py"):
+        raise OptionError(f"{target} is a file: name its function too, as in {target}:reward")
     if target.rpartition(":")[0].endswith(".py") or "prompts" in options:
         from tokengym.agents.certify.sources.python import open_python
 

@@ -16,7 +16,7 @@ from tokengym.loopback import Answering, LocalServer, bypass_proxies, local_addr
 
 
 class _Conversation(NamedTuple):
-    """What an episode asks, `None` at its end, and what it is answered."""
+    """Prompts of an episode (`None` at its end) and the replies to them."""
 
     asked: "queue.SimpleQueue[str | None]"
     replies: "queue.SimpleQueue[str]"

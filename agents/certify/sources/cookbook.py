@@ -21,7 +21,7 @@ from tokengym.agents.toy_model import MODEL_DIR
 from tokengym.envs.registry import import_object
 
 _TOKENIZERS = ("model_name_for_tokenizer", "tokenizer", "model_name")
-"""What builders call the tokenizer."""
+"""Names that builders use for the tokenizer."""
 
 
 class Cookbook(Source):

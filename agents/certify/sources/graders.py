@@ -18,18 +18,18 @@ from tokengym.envs.core.display import shorten
 from tokengym.envs.core.errors import OptionError
 
 PROMPTS = ("prompt", "question", "problem", "query", "input", "instruction", "messages")
-"""What columns and parameters call the prompt, the likeliest first."""
+"""Names of columns and parameters for the prompt, the likeliest first."""
 REFERENCES = (
     *("reference", "answer", "ground_truth", "solution", "target", "gold", "expected", "label"),
     *("expected_answer", "gold_answer", "correct_answer", "truth", "reference_outputs"),
 )
-"""What they call the right answer."""
+"""Names of columns and parameters for the right answer."""
 REPLIES = (
     *("reply", "completion", "response", "solution_str", "output", "model_output", "prediction"),
     *("pred", "predicted", "generation", "generated_text", "llm_output", "model_answer", "action"),
     "outputs",
 )
-"""What parameters call the reply."""
+"""Names of parameters for the reply."""
 ROWS = ("row", "example", "item", "doc", "sample", "extra_info", "info", "metadata")
 _NAMES = {"<prompt>": PROMPTS, "<reference>": REFERENCES, "<reply>": REPLIES, "<row>": ROWS}
 _MEANT = {name: meant for meant, names in _NAMES.items() for name in names}
@@ -37,13 +37,13 @@ _MEANT = {name: meant for meant, names in _NAMES.items() for name in names}
 _LEFT_OUT = ("data_source", "task", "parser", "trainer_state", "completion_id", "turn")
 """Parameters that may be nothing where no column is called so."""
 _METHODS = ("forward", "verify", "grade", "score", "compute_score")
-"""What objects that cannot be called call their grading."""
+"""Method names tried on graders that are not callable."""
 _SCORES = ("score", "reward", "value", "total", "accuracy", "acc", "correct", "result")
-"""What holds the number in a result that is none, the likeliest first."""
+"""Fields that hold the score in a result that is not a number, the likeliest first."""
 _LETTERS = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0}
-"""What Inspect's scorers write for a number."""
+"""Scores that Inspect's scorers write as letters."""
 _FORMS = (
-    "(prompt, reply, row), (reply, reference), TRL's (completions, columns of the rows), verl's "
+    "(prompt, reply, row), (reply, reference), TRL's (completions, columns of the data), verl's "
     "(data_source, solution_str, ground_truth, extra_info), verifiers' (completion, answer, "
     "state), Inspect's (state, target), a rubric's (action, observation) or a class of NeMo Gym's "
     "resources servers"
@@ -56,8 +56,8 @@ class GradedPrompt:
 
     Attributes:
         prompt: what is asked, as text.
-        asked: the same as the row has it, text or messages.
-        reference: the right answer; `None` if the row has none.
+        asked: the same as the example has it, text or messages.
+        reference: the right answer; `None` if the example has none.
         row: all of it.
     """
 
@@ -68,7 +68,7 @@ class GradedPrompt:
 
     @classmethod
     def read(cls, row: Mapping[str, Any]) -> "GradedPrompt | None":
-        """Read a row; `None` if it asks nothing in text or messages."""
+        """Read an example; `None` if it asks nothing in text or messages."""
         sent = row.get("responses_create_params")  # NeMo Gym's
         named = {**row, **sent} if isinstance(sent, Mapping) else row
         asked = next((named[name] for name in PROMPTS if named.get(name)), None)
@@ -126,7 +126,7 @@ class Grader:
 
     Attributes:
         run: the function.
-        passed: by parameter, a column of the row or what stands in angle brackets for it.
+        passed: by parameter, a column of the example or what stands in angle brackets for it.
         batched: whether it takes lists and returns one.
         messages: whether a reply is passed as messages, not as text.
     """
@@ -206,7 +206,7 @@ def find_grader(
     Args:
         made: a function, a class or an object that grades.
         name: how to name it in messages.
-        questions: some rows, on which calls are tried.
+        questions: some examples, on which calls are tried.
         form: makes a reply of an answer.
 
     Raises:
@@ -287,7 +287,7 @@ def _is_factory(run: Callable[..., Any]) -> bool:
 def _ways(run: Callable[..., Any], question: GradedPrompt) -> list[Grader]:
     """Return the ways to call a function, the likeliest first."""
     names = inspect.signature(run).parameters
-    # What openevals calls outputs is one reply.
+    # In openevals, `outputs` is one reply.
     batched = any(f"{one}s" in names for one in REPLIES) and "reference_outputs" not in names
     passed = _passed(run, question, batched=batched)
     chat = isinstance(question.asked, list)
@@ -317,7 +317,7 @@ def _passed(run: Callable[..., Any], question: GradedPrompt, *, batched: bool) -
         name for name in needed if not passed[name] and name.removesuffix("s") not in _LEFT_OUT
     ]:
         raise OptionError(
-            f"certify cannot call {run!r}: no column of the rows is called {unknown[0]!r}. "
+            f"certify cannot call {run!r}: no column of the data is called {unknown[0]!r}. "
             f"Known are {_FORMS}"
         )
     passed = {name: what for name, what in passed.items() if what or name in needed}

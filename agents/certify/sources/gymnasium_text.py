@@ -28,7 +28,7 @@ class GymnasiumText(Source):
     Args:
         name: id, such as `FrozenLake-v1`.
         reference: `FILE.py:NAME` of a function from the environment, reset, to right replies.
-        best: what they are said to earn; if `None`, nothing is said.
+        best: the return that is claimed for them; `None` without a claim.
         **options: of `gymnasium.make`.
 
     Raises:

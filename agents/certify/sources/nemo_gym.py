@@ -1,4 +1,4 @@
-"""A resources server of NeMo Gym as a grader: a row is a session, its verification the score."""
+"""A resources server of NeMo Gym as a grader: one session per example, scored by verification."""
 
 import json
 from collections.abc import Mapping

@@ -18,7 +18,7 @@ from tokengym.agents.certify.source import (
 )
 from tokengym.agents.certify.sources import package
 from tokengym.agents.certify.sources.graders import PROMPTS, GradedPrompt, find_grader
-from tokengym.envs.core.errors import DataError, OptionError
+from tokengym.envs.core.errors import DataError, OptionError, did_you_mean
 from tokengym.envs.intake.rows import rows_of
 from tokengym.envs.registry import import_object
 
@@ -43,7 +43,8 @@ def load(target: str) -> Any:
     sys.modules[spec.name] = module  # where its dataclasses look themselves up
     spec.loader.exec_module(module)
     if (found := getattr(module, name, None)) is None:
-        raise OptionError(f"{file} has no function or Source called {name!r}")
+        near = did_you_mean(name, vars(module))
+        raise OptionError(f"{file} has no function or Source called {name!r}{near}")
     return found
 
 
@@ -69,7 +70,7 @@ def _package(target: str) -> str:
 
 
 def _questions(prompts: Path) -> dict[str, list[GradedPrompt]]:
-    """Return the rows of a file, by split."""
+    """Return the examples of a file, by split."""
     rows: dict[str, list[GradedPrompt]] = defaultdict(list)
     for where, row in rows_of(prompts):
         if (question := GradedPrompt.read(row)) is None:
@@ -88,14 +89,14 @@ class RewardFunction(Source):
 
     Args:
         reward: what grades, called as its parameters are named.
-        prompts: rows with a prompt, text or messages, and, if they are known, a right answer, such
-            as `reference`, and `split`.
-        best: what a reference is said to earn; if `None`, nothing is said.
+        prompts: examples with a prompt, text or messages, and, if they are known, a right answer,
+            such as `reference`, and `split`.
+        best: the return that is claimed for a reference; `None` without a claim.
         form: makes a reply of an answer.
         name: of the grader, for messages.
 
     Raises:
-        DataError: if a row has no prompt, or there are no rows.
+        DataError: if an example has no prompt, or there are no examples.
         OptionError: if the grader cannot be called.
     """
 
@@ -127,7 +128,7 @@ class RewardFunction(Source):
         return self._rows[place.split or next(iter(self._rows))][place.index]
 
     def start(self, place: TaskPlace) -> SourceEpisode:
-        """Read a row."""
+        """Read an example."""
         question = self._question(place)
         known = () if question.reference is None else (question.reference,)
         return SourceEpisode(
@@ -143,7 +144,7 @@ class Unopened(Source):
 
     Args:
         target: as the user named it.
-        prompts: its rows, if it is a grader.
+        prompts: its examples, if it is a grader.
         words: how it failed.
     """
 
@@ -155,7 +156,7 @@ class Unopened(Source):
         self.facts = Facts(target, splits, size=size)
 
     def start(self, place: TaskPlace) -> SourceEpisode:
-        """Read a row."""
+        """Read an example."""
         if not self._rows:
             self._fail("")
         question = self._rows[place.split or next(iter(self._rows))][place.index]

@@ -1,4 +1,4 @@
-"""Recorded rollouts of anybody: what records alone can tell is told."""
+"""Recorded rollouts of any trainer, for the checks that records alone allow."""
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -33,9 +33,9 @@ class RewardGroup(NamedTuple):
 
 
 class RecordedRollouts(Source):
-    """Rollouts in a file or folder: ours, or rows with `prompt`, `reply`, `reward` and `group`.
+    """Rollouts in a file or folder: ours, or lines with `prompt`, `reply`, `reward` and `group`.
 
-    Rows are JSON or Parquet. Without `group`, rollouts of equal prompts are a group; `split` and
+    They are JSON or Parquet. Without `group`, rollouts of equal prompts are a group; `split` and
     `task`, by default the prompt, are optional. The files of verifiers, `results.jsonl` before 0.4
     and `traces.jsonl` since, are read too, and the folder of a run of tinker-cookbook, whose logs
     have no texts.
@@ -44,7 +44,7 @@ class RecordedRollouts(Source):
         path: the file, or a folder of rollouts in our format, verifiers' or the cookbook's.
 
     Raises:
-        DataError: if a row lacks a field, or there are no rows.
+        DataError: if a line lacks a field, or there are none.
     """
 
     def __init__(self, path: Path) -> None:

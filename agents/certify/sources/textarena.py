@@ -22,7 +22,7 @@ class TextArena(Source):
     Args:
         name: id, such as `Bandit-v0`.
         reference: `FILE.py:NAME` of a function from the game, reset, to right replies.
-        best: what they are said to earn; if `None`, nothing is said.
+        best: the return that is claimed for them; `None` without a claim.
         **options: of the game.
     """
 

@@ -55,7 +55,7 @@ class TokengymWorld(Source):
 
         Args:
             target: `forecast`, or with a level `energy:day`.
-            level: in place of the one that the target names.
+            level: instead of the one that the target names.
             **options: of the world.
 
         Raises:

@@ -34,7 +34,7 @@ class Group(NamedTuple):
 
 
 class AttentionState(Protocol):
-    """What a forward pass attends to."""
+    """Keys and values that a forward pass attends to."""
 
     def attend(
         self, layer: int, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, scale: float

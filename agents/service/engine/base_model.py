@@ -27,7 +27,7 @@ LARGE = 1 << 25
 """Parameters from which on products take most of the time."""
 FINGERPRINT_BYTES = 1 << 16
 FIXED_ROPE = frozenset({"default", "linear", "llama3", "yarn"})
-"""Kinds of rotary embeddings whose angles do not depend on the length of a sequence."""
+"""Types of rotary embeddings whose angles do not depend on the length of a sequence."""
 
 
 @dataclass

@@ -115,7 +115,7 @@ def packed_forward(
         device=device,
         share=share,
         size=size,
-        # What goes into each layer, and what one of them keeps.
+        # Inputs of each layer, and activations that one of them keeps.
         recomputed=layers * width * int(model.dtype.itemsize) + size // layers,
         memory=pieces.batch if memory is None else memory,
         most=pieces.positions,
@@ -186,7 +186,7 @@ def _score_batch(
 ) -> dict[int, TokenScores]:
     members = list(batch.node_of)
     ends = np.cumsum([len(batch.node_of[member]) for member in members])
-    # What follows a sequence is unknown: zero stands for it, and its value is not used.
+    # The token after a sequence is unknown: zero stands for it, and its value is not used.
     following = np.concatenate([np.append(sequences[m][1:], 0) for m in members]).astype(np.int64)
     most = max(topk[member] for member in members)
     values = np.empty(len(following), np.float32)

@@ -30,7 +30,7 @@ LARGE_BATCH = 1 << 28
 # The share of the free memory that batches and sequences divide.
 DIVIDED = 1 / 2
 # The share of it that training runs, requests and results of clients may hold, and the share of
-# sampled adapters. What is left is for gradients of a backward pass, buffers and gaps in the heap.
+# sampled adapters. The rest is for gradients of a backward pass, buffers and gaps in the heap.
 CLIENTS, ADAPTERS = 1 / 4, 1 / 16
 
 

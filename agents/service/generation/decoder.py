@@ -50,7 +50,7 @@ class KeptDecoder:
         self._device = weight.device
         layers, *shape = cache_shape(model)
         self._states = [weight.new_empty(2, 0, shape[0], 0, shape[1]) for _ in range(layers)]
-        # What each slot holds, when it was used last, and how much of it was read in whole pieces.
+        # Tokens of each slot, its last use, and how much of it was read in whole pieces.
         self._held: list[Tokens] = []
         self._used: list[int] = []
         self._pieces: list[int] = []
@@ -91,7 +91,7 @@ class KeptDecoder:
     ) -> tuple[list[int], torch.Tensor]:
         """Begin a row for each prompt; returns their numbers, and float32 logits [N, vocab].
 
-        What prompts have in common is read once.
+        The common beginning of prompts is read once.
 
         Args:
             prompts: the tokens.
@@ -221,7 +221,7 @@ class KeptDecoder:
         for layer, former in enumerate(self._states):
             states = former.new_empty(2, count, former.shape[2], room, former.shape[4])
             states[:, : len(order), :, :longest] = former[:, chosen, :, :longest]
-            # What lies past a sequence's end is multiplied by zero, and has to be finite.
+            # Entries past the end are masked; they must be finite because 0 · inf is NaN.
             states[:, : len(order), :, longest:] = 0
             states[:, len(order) :] = 0
             self._states[layer] = states

@@ -1,4 +1,4 @@
-"""What clients ask to be sampled, and what has been sampled of it so far."""
+"""Requests to sample, and the tokens sampled for them so far."""
 
 from array import array
 from collections import deque

@@ -52,7 +52,7 @@ class _Batch:
         client: who asks.
         weights: key of the weights.
         decoder: holds the keys and values of its conversations.
-        queue: requests of which not every sequence has begun.
+        queue: requests with sequences that have not begun.
         scoring: scores the prompts of some of them, a batch at a time.
         rows: what runs.
     """

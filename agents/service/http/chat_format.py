@@ -15,7 +15,7 @@ from tokengym.agents.service.http.tool_calls import (
 )
 
 _MARKS = range(0xE000, 0xF8FF)
-"""Characters for private use, one of which marks a place in a message."""
+"""Characters for private use; one marks a position in a message."""
 
 
 class ChatFormat:

@@ -1,8 +1,8 @@
 """The requests and answers of OpenAI's completions API, and their meaning for the sampler.
 
-What a harness may send without changing the result is accepted; what would change it and cannot be
-done is refused by name. Token ids go in the fields that vLLM has for them: `prompt_token_ids`, and
-`token_ids` of each choice.
+Fields that do not change the result are accepted; those that would change it and cannot be
+served are refused by name. Token ids go in the fields that vLLM has for them: `prompt_token_ids`,
+and `token_ids` of each choice.
 """
 
 from dataclasses import replace
@@ -20,7 +20,7 @@ from tokengym.agents.service.http.chat_format import ChatFormat
 from tokengym.agents.service.http.tool_calls import check_parameters, value_of
 from tokengym.agents.service.http.wire import MAX_SAMPLES, sample_request
 
-# What OpenAI takes for completions where the request gives no limit.
+# OpenAI's default for completions.
 DEFAULT_TOKENS = 16
 Penalty = Literal[0] | None
 
@@ -33,7 +33,7 @@ class _Part(pydantic.BaseModel):
     @pydantic.model_validator(mode="before")
     @classmethod
     def _drop_empty(cls, sent: Any) -> Any:
-        # Clients send null, or an empty list, in place of what they leave out.
+        # Clients send null, or an empty list, instead of what they leave out.
         if isinstance(sent, dict):
             return {name: value for name, value in sent.items() if value not in (None, [], {})}
         return sent
@@ -47,7 +47,7 @@ class StreamOptions(_Part):
 
 
 class Sampling(_Part):
-    """What both kinds of request share."""
+    """Fields that both types of request share."""
 
     model: str
     n: int = 1
@@ -160,7 +160,7 @@ class ChatRequest(Sampling):
 
     @cached_property
     def declared(self) -> list[dict[str, Any]]:
-        """The tools that the model is told of: none where it may call none."""
+        """Tools that the prompt lists: none where the model may call none."""
         none = self.tool_choice == "none"
         return [] if none else [tool.model_dump(exclude_none=True) for tool in self.tools]
 

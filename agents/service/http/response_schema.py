@@ -47,7 +47,7 @@ class SchemaParser:
                     child = await asyncio.create_subprocess_exec(
                         sys.executable, "-m", __name__, stdin=PIPE, stdout=PIPE, limit=MAX_ANSWER
                     )
-                    # What the schema needs is loaded before time counts.
+                    # Imports of the schema are loaded before time counts.
                     await _ask(child, [self._schema, [""]], START_S)
                 found = await _ask(child, [self._schema, replies], PARSE_S)
                 self._child = child

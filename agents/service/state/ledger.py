@@ -1,4 +1,4 @@
-"""What the requests and results of clients hold, in bytes, and what they leave to training runs."""
+"""Bytes held by requests and results of clients, and bytes left to training runs."""
 
 from collections.abc import Callable
 

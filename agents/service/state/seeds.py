@@ -46,7 +46,7 @@ class SeedSource:
             return cls(None)
         file = state_dir / _STARTS
         text = file.read_text(errors="replace")[:20].strip() if file.is_file() else ""
-        # In place of a count that is damaged, a number that no start had.
+        # Instead of a count that is damaged, a number that no start had.
         damaged = time.time_ns() if os.path.lexists(file) else 0
         start = int(text) if text.isdecimal() else damaged
         write_atomically(file, str(start + 1).encode())

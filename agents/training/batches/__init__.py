@@ -1,1 +1,1 @@
-"""What a step trains on: rollouts, demonstrations, preferences, and what is made of them."""
+"""Training data of a step, made of rollouts, demonstrations or preferences."""

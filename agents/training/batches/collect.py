@@ -161,7 +161,7 @@ class RolloutCollector:
     async def _replace(
         self, step: int, own: Sequence[_Rollouts], sampler: tinker.SamplingClient
     ) -> tuple[list[_Rollouts], bool]:
-        """Roll out groups in place of dead ones; also returns whether the budget ran out.
+        """Roll out groups instead of dead ones; also returns whether the budget ran out.
 
         A Task is replaced if it is dead in every role.
         """

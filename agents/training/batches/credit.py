@@ -75,6 +75,6 @@ def _compared(algorithm: Algorithm, table: TurnTable) -> tuple[Floats, Flags]:
         return table.returns_NG()[:, :, None], table.counted_NG()[:, :, None]
     if algorithm.credit == "turn":
         return returns_to_go(table.rewards_NGT), table.taken_NGT
-    # What later turns lost counts as well: credited alone, as if the best replies followed, a turn
+    # Losses of later turns count as well: credited alone, as if the best replies followed, a turn
     # that puts a hard decision off would earn more than one that takes it.
     return returns_to_go(table.credits_NGT), table.taken_NGT

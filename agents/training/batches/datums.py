@@ -19,7 +19,7 @@ CREDIT = "credit"
 def turn_table(groups: Sequence[TrajectoryGroup]) -> TurnTable:
     """Return the turns of groups as arrays.
 
-    What a group pays beyond its turns (`final_rewards_G`) is earned at the last turn.
+    Rewards of a group beyond its turns (`final_rewards_G`) are earned at the last turn.
 
     Args:
         groups: the cookbook's groups; they may differ in size and length.

@@ -103,7 +103,7 @@ class SeededRollouts(RolloutStrategy):
 
 @dataclass(eq=False)
 class GroupSampler:
-    """What the members of a group share: the replies that open their episodes.
+    """Beginning that the members of a group share: the replies that open their episodes.
 
     Attributes:
         key: of the group.

@@ -1,1 +1,1 @@
-"""What a run folder holds: its files, the steps and results recorded in them, and collapse."""
+"""Run folders: their files, the steps and results recorded in them, and collapse."""

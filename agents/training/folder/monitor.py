@@ -14,7 +14,7 @@ _ONE_REPLY = 0.9
 """Share of the commonest reply from which a policy says one thing to everything."""
 
 _LOSSES = ("train/nll", "dpo/loss")
-"""Metrics of which each step without rollouts logs one."""
+"""Metrics of steps without rollouts; each step logs one."""
 
 _SHOWN_CHARACTERS = 60
 """Of the commonest reply."""

@@ -122,7 +122,7 @@ class RunFolder:
         """Whether a local service saved a state here, recorded or not."""
         return any(self.service_folder.glob("runs/*/weights/*"))
 
-    # What was asked for
+    # Settings
 
     @property
     def config(self) -> JobConfig:
@@ -305,7 +305,7 @@ class RunFolder:
         for name in (_METRICS, _TIMING):
             keep_lines(self.folder / name, lambda row: not _from(row, step))
 
-    # What it came to
+    # Results
 
     @property
     def warm_start(self) -> "RunFolder":

@@ -1,4 +1,4 @@
-"""What a run came to besides its evaluation: how it ended, and where its weights are."""
+"""Summary of a run besides its evaluation: how it ended, and where its weights are."""
 
 from dataclasses import asdict, dataclass
 from typing import Any

@@ -1,4 +1,4 @@
-"""forecast:easy. The form of an entry, not one: its author knew the solver, so it has no rung."""
+"""forecast:easy. An example of the form: its author knew the solver, so it is on no ladder."""
 
 import re
 

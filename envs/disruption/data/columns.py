@@ -46,7 +46,7 @@ _OUTCOME = re.compile(
     r"|\b(?:cited by|cited) \d+\b|\btimes cited\b"
 )
 _OUTCOME_WORDS = ("cited", "index", "score")
-"""Words one of which such a text has; looking for them is ten times faster."""
+"""Words that such a text contains, at least one; looking for them is ten times faster."""
 _OWN_ID = re.compile(r"(?<![\w\0])\0(?![\w\0])")
 """A paper's id, written as a zero: a pattern of each id would have to be compiled."""
 _LISTED_REASONS = 20

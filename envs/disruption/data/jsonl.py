@@ -17,7 +17,7 @@ from tokengym.envs.intake.quoting import quoted
 from tokengym.envs.intake.rows import read_objects, read_rows, refuse
 
 _MARKS = frozenset({"openalex_id", "publication_year"})
-"""Fields by which papers are told from other rows, among the first `_LOOKED_AT`."""
+"""Fields that distinguish papers from other rows, among the first `_LOOKED_AT`."""
 _LOOKED_AT = 20
 _FIELDS = dataclasses.fields(Paper)
 _KNOWN = {field.name for field in _FIELDS}

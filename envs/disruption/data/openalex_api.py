@@ -25,7 +25,7 @@ PER_PAGE = 100
 IDS_A_FILTER = 100
 """Most ids that the API takes in one filter."""
 EXPANSIONS = ("citers", "references")
-"""What may be fetched of the works that a filter matches: who cites them, and what they cite."""
+"""Relatives that may be fetched of matching works: their citers, and their references."""
 FIELDS = (
     "id,title,abstract_inverted_index,publication_year,type,primary_location,primary_topic,"
     "cited_by_count,referenced_works,is_retracted,is_paratext"

@@ -18,7 +18,7 @@ LEFT_OUT = -1
 
 
 class Candidates(NamedTuple):
-    """What the selection needs to know about labelled papers, one entry per paper.
+    """Facts about labelled papers that the selection needs, one entry per paper.
 
     Attributes:
         key: a number that names the paper, distinct, shape (k,).

@@ -55,7 +55,7 @@ class Steps:
 
         Args:
             stage: their name together, for `progress`.
-            makes: steps by the name of the folder, none of which needs the result of another.
+            makes: steps by the name of the folder; they are independent of each other.
         """
         folders = [self.folder / name for name in makes]
         run = map if self.executor is None else self.executor.map

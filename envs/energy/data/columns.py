@@ -10,7 +10,7 @@ from tokengym.envs.energy.data.clock import Clock
 from tokengym.envs.intake.tables import CsvTable, Source
 
 LARGEST_LOAD = 100.0
-"""kW of a home: more is taken for watts, unless the grid connection is said to be larger."""
+"""kW of a home: more is taken for watts, unless the grid connection is larger."""
 _BOUNDS = {
     "outside": (-60.0, 60.0, "not a temperature in degrees Celsius"),
     "price": (-5.0, 5.0, "beyond 5 per kWh: is it in cents, or per MWh?"),
@@ -43,7 +43,7 @@ class FileColumns:
         formats: by file, what it was taken for.
         notes: what was understood.
         unnamed: files of pymgrid with an unnamed column, so far.
-        lost: what the files hold and no level plays; it is said first.
+        lost: data of the files that no level plays; the report begins with it.
     """
 
     most_load: float = LARGEST_LOAD

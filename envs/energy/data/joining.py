@@ -29,7 +29,7 @@ _ISLES = {"GMT/BST": "Europe/London", "GMT/IST": "Europe/Dublin"}
 """Zones by their times; other standard times of Europe are zones of the database by themselves."""
 _PRICE = "day-ahead_price"
 _SEQUENCE = re.compile(r"sequence|without|\s", re.ASCII)
-"""What the platform writes before the number of an auction, once or twice, or for none."""
+"""Prefix of an auction's number, written once, twice or not at all."""
 _CARRIED = ("price", "resale")
 _LONGEST_CARRIED = 3600.0
 """Columns in which rows equal to the one before may be left out, as quarter-hours are in curves of
@@ -188,7 +188,7 @@ def join(files: FileColumns) -> None:
 
 
 def _overlap(files: FileColumns, base: CsvTable, others: list[str]) -> slice:
-    """Return which rows of the load's file lie where all files have some; what does not is said."""
+    """Return the rows of the load's file that all files cover; the report lists the others."""
     clock = files.clocks[base.path]
     complete = np.flatnonzero(~np.isnan([files.columns[name] for name in others]).any(axis=0))
     dated = {path: own.times for path, own in files.clocks.items() if not own.yearly}

@@ -195,7 +195,7 @@ def _ignore(table: CsvTable, _: FileColumns) -> None:
 
 
 def _column(name: str, *titles: str) -> _Reader:
-    """Return the reader of a file of which one column counts, under one of `titles`."""
+    """Return the reader of a file whose only relevant column has one of `titles`."""
     return lambda table, files: files.add(name, table, table.readings(*titles))
 
 

@@ -14,6 +14,7 @@ from tokengym.envs.core.errors import DataError
 from tokengym.envs.core.immutable import Immutable
 from tokengym.envs.core.split_windows import Windows
 from tokengym.envs.energy.data.columns import FileColumns, decimals
+from tokengym.envs.energy.data.doubts import doubts
 from tokengym.envs.energy.generator import hours_of_day
 from tokengym.envs.energy.levels import LEVELS, EnergyLevel
 from tokengym.envs.energy.weather import Hours
@@ -161,7 +162,7 @@ def resample_to(series: TimeSeries, minutes: int) -> TimeSeries:
     """Return a series in steps of another length, all of them full multiples from midnight.
 
     Longer steps hold means, and the grid is up where it was for the whole step; shorter ones repeat
-    what they are part of. What fills no whole step at the end of a stretch is left out.
+    what they are part of. Readings that fill no whole step at the end of a stretch are left out.
 
     Raises:
         DataError: if one length is no multiple of the other.
@@ -249,13 +250,14 @@ def time_series_of(files: FileColumns) -> TimeSeries:
     )
     kept = f"{len(rows)} steps of {files.minutes} minutes, {stretches}"
     lost = ("; ".join(files.lost),) if files.lost else ()
+    start = files.minutes_of_day[rows[0]]
+    doubtful = doubts(rounded, [files.minutes_of_day[at] for at in rows], files.minutes)
     report = IntakeReport(
         files.counts,
         dropped=group_dropped(omissions),
-        notes=(*lost, *files.formats, *files.notes, kept),
+        notes=(*lost, *files.formats, *files.notes, kept, *doubtful),
         every=tuple(f"{place}: {why}" for _, why, place in omissions),
     )
-    start = files.minutes_of_day[rows[0]]
     return TimeSeries(start, files.minutes, **rounded, cuts=tuple(cuts), report=report)
 
 

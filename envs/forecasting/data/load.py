@@ -2,7 +2,7 @@
 
 A row that cannot be used is reported and the rest is used. Guards: sources dated after the snapshot
 are refused, questions asked when the answer was known are rejected, repeats are merged, and what is
-left is split by event and time. What may be shown of a record is decided in `instance.py`.
+left is split by event and time. `instance.py` decides which fields of a record may be shown.
 """
 
 from collections.abc import Callable, Mapping, Sequence

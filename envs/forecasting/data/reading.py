@@ -48,7 +48,7 @@ class QuestionReading:
 
     Attributes:
         rows: rows read, by file.
-        questions: questions they held.
+        questions: questions in them.
         rejected: rows that were not used.
         late_sources: sources later than the snapshot of their question.
         notes: what was understood of the files, a sentence each.
@@ -118,7 +118,9 @@ class QuestionReading:
         records = [record for record, _ in self._kept.values()]
         if records:
             return records
-        first = "; ".join(map(str, self.rejected[:3])) or "the files hold no rows"
+        first = (
+            "; ".join(map(str, self.rejected[:3])) or "the files are empty, or have a heading alone"
+        )
         rows = sum(self.rows.values())
         raise DataError(f"no question can be used out of {rows} rows: {first}")
 

@@ -11,7 +11,7 @@ from tokengym.envs.forecasting.desk.archive import Archive, model_of
 from tokengym.envs.forecasting.levels import DeskKnobs
 
 FAMILY = "desk"
-"""What the instances of desks call their family."""
+"""Family name of desks in their instances."""
 
 _ITEMS = 3
 _PRIORS = (70, 89)

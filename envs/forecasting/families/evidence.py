@@ -32,7 +32,7 @@ _YES = {
 
 
 class Posterior(NamedTuple):
-    """What is known of the law.
+    """Posterior over the law.
 
     Attributes:
         weights_L: the posterior probability of each law, shape (laws,).

@@ -105,7 +105,7 @@ def _empirical(shown: Shown) -> Forecast:
 def _steps(shown: Shown) -> str:
     """Add up how far each count is from the threshold, its share of one day.
 
-    Small differences are easier than sums and means, of which SmolLM2 wrote one line in eight
+    Small differences are easier than sums and means: SmolLM2 wrote one line in eight of those
     without an error; and an error in the tens digit of a sum spoils the answer.
     """
     seen, ahead = _seen(shown), shown["ahead"]

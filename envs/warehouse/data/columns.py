@@ -44,7 +44,7 @@ _SHOWN = 3
 
 
 class Refusal(NamedTuple):
-    """What a reader left out of a file.
+    """Rows that a reader left out of a file.
 
     Attributes:
         rows: how many rows.

@@ -22,7 +22,7 @@ from tokengym.envs.warehouse.data.sales_file import read_demand
 def read(paths: Source | Sequence[Source]) -> WarehouseRecords:
     """Read files of demand, or of slots and orders, recognised by their first lines.
 
-    What a file holds that cannot be used is left out, with a warning; `refused` of the records
+    Unusable rows of a file are left out, with a warning; `refused` of the records
     lists it.
 
     Args:

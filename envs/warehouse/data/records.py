@@ -64,7 +64,7 @@ class WarehouseRecords(Immutable, ABC):
     mode: ClassVar[str]
     """The game that is played on them."""
     purpose: ClassVar[str]
-    """What they are data for."""
+    """Game that the data are for."""
 
     @cached_property
     def digest(self) -> str:
@@ -258,7 +258,7 @@ def _split(order: Order, capacity: int) -> Iterator[Order]:
 def _shares(past: Sequence[int]) -> list[float]:
     """Return the shares of 0, 1, 2, ... units in three decimals, as they are shown."""
     counts = np.bincount(past)
-    # What is rounded off goes to the commonest, so that the shares sum to 1 and stay as shown.
+    # The rounding error goes to the commonest, so that the shares sum to 1 and stay as shown.
     thousandths = np.floor(1000 * counts / len(past)).astype(np.int64)
     thousandths[counts.argmax()] += 1000 - thousandths.sum()
     return [int(share) / 1000 for share in thousandths]

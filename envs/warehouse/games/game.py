@@ -1,4 +1,4 @@
-"""What the games have in common: a Task compiled, an episode of it, and who plays.
+"""Interfaces of all games: a compiled Task, an episode of it, and its players.
 
 A game is chosen once, where a Task is compiled. A reply then goes from the world to the session of
 its game, which has it read by `grammar`, applies it to the state that the game's `rules` keep, and
@@ -26,7 +26,7 @@ Play = Callable[[Any, np.random.Generator], str]
 
 
 class Problem(Protocol):
-    """What an episode is played on."""
+    """A compiled Task, on which episodes are played."""
 
     @property
     def turns(self) -> int:
@@ -40,7 +40,7 @@ class Problem(Protocol):
 
 
 class Form(NamedTuple):
-    """What a reply must be.
+    """Form of a reply.
 
     Attributes:
         words: the form in words.
@@ -147,7 +147,7 @@ class Session(ABC, Generic[P]):
     """
 
     form: Form
-    """What the next reply must be."""
+    """Form of the next reply."""
     end: ClassVar[tuple[str, ...]] = ()
     """The last lines of an episode."""
 

@@ -1,7 +1,7 @@
 """Metaculus posts: a question, or a group of them on one event.
 
 Binary, multiple-choice and numeric questions are read; the fifths of a numeric question's stated
-range are its thresholds. Dates come as ISO 8601 or as seconds since 1970. What is shown is the
+range are its thresholds. Dates come as ISO 8601 or as seconds since 1970. The date shown is the
 scheduled date of resolution; the actual one orders the splits.
 """
 

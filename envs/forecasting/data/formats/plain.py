@@ -9,6 +9,7 @@ numeric question (`outcome` is then the number), with its `unit`; `price` of yes
 
 import math
 
+from tokengym.envs.core.errors import did_you_mean
 from tokengym.envs.forecasting.data import fields
 from tokengym.envs.forecasting.data.record import (
     BackgroundText,
@@ -18,7 +19,7 @@ from tokengym.envs.forecasting.data.record import (
     RowError,
 )
 from tokengym.envs.forecasting.data.thresholds import name_ranges, range_of, read_thresholds
-from tokengym.envs.intake.names import meant_for
+from tokengym.envs.intake.names import ALIKE
 from tokengym.envs.intake.numbers import read_number, whole_number
 from tokengym.envs.intake.quoting import quoted
 
@@ -135,7 +136,8 @@ def _source(item: object) -> BackgroundText:
         return BackgroundText(item, None)
     if not isinstance(item, dict):
         raise RowError(f"a source must be a text or an object, got {quoted(item)}")
-    for misspelt in [] if "date" in item else meant_for("date", item):
-        raise RowError(f"a source has the field {quoted(misspelt)}: is 'date' meant?")
+    for name in [] if "date" in item else item:
+        if meant := did_you_mean(name, ["date"], ALIKE):
+            raise RowError(f"a source has the field {quoted(name)}{meant}")
     dated = None if fields.optional(item, "date") is None else fields.end_of(item, "date")
     return BackgroundText(fields.text(item, "text"), dated)

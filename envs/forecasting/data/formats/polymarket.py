@@ -1,6 +1,6 @@
 """Polymarket: markets, or events with their markets, as the Gamma API gives them.
 
-`outcomes` and `outcomePrices` are JSON inside texts. A closed market one outcome of which costs 1
+`outcomes` and `outcomePrices` are JSON inside texts. A closed market with an outcome that costs 1
 was resolved to it; where the oracle says `resolved`, the price only has to be near, as that of an
 automated market maker is. These prices and `closedTime` are of when the answer was out, and
 `endDate` may have been moved: none is shown. Markets of one event stay together.

@@ -18,7 +18,7 @@ _BUSY = 3.0
 
 
 def draw(rng: np.random.Generator, level: LeaseLevel) -> dict[str, Any]:
-    """Draw a warehouse: kinds of customers, each with a season, and bays taken at the start."""
+    """Draw a warehouse: types of customers, each with a season, and bays taken at the start."""
     kinds = []
     for name in ascii_uppercase[: level.kinds]:
         low = round(float(np.exp(rng.uniform(*np.log(_LIMITS)))))

@@ -62,7 +62,7 @@ class LeaseModel(Immutable):
 
     Attributes:
         bays: bays in all.
-        kinds: the kinds of customers.
+        kinds: the types of customers.
         chances: by month, the probability of each kind; they sum to 1.
         start: the bays taken at the start.
     """
@@ -75,7 +75,7 @@ class LeaseModel(Immutable):
     def __post_init__(self) -> None:
         """Refuse a warehouse that cannot be leased out or solved."""
         if not self.kinds or not self.chances:
-            raise TaskError("leasing needs kinds of customers and months")
+            raise TaskError("leasing needs types of customers and months")
         for shares in self.chances:
             if len(shares) != len(self.kinds) or abs(sum(shares) - 1.0) > 1e-6 or min(shares) < 0:
                 raise TaskError(

@@ -1,4 +1,4 @@
-"""Clauses: terms of a shift stated in words, each of which changes what a good plan is.
+"""Clauses: terms of a shift stated in words; each changes the optimal plan.
 
 A clause holds trips up at the depot, fines them, raises what an order earns, or pays for several
 orders at once; none refuses a trip. With one picker, to leave sooner is never worse for it, and
@@ -316,11 +316,11 @@ CLAUSES: Mapping[str, type[Clause]] = MappingProxyType(
         "customer": OneCustomer,
     }
 )
-"""The seven kinds of clauses, by what instances call them."""
+"""The seven types of clauses, by what instances call them."""
 
 
 def split_of_kinds(kinds: Sequence[str]) -> str:
-    """Return the split of a set of three kinds.
+    """Return the split of a set of three types.
 
     Validation and test have a projective plane of order two each: seven sets in which each pair of
     kinds is once. The 21 other sets are those of training. Source: Fano, Giornale di Matematiche 30

@@ -254,7 +254,7 @@ def _outlook(
     shipped_SN = ((np.arange(1 << len(orders))[:, None] >> np.arange(len(orders))) & 1) > 0
     open_SN = (~shipped_SN).astype(np.float64)
     for clause in site.clauses:
-        # What is paid together may be paid by a trip with any of it.
+        # Orders that pay only together may be paid by a trip with any of them.
         if clause.consignment:
             group_N = np.array([order.id in clause.consignment for order in orders])
             cheapest[group_N], quickest[group_N] = 0.0, quickest[group_N].min()

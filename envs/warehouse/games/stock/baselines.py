@@ -16,7 +16,7 @@ Reorder = Callable[[Inventory, int, np.random.Generator], int]
 
 _ORDER_NOISE = 2
 _UNITS = (0, 1, 2, 3, 5, 8, 12, 20)
-"""Units that a blind policy orders of every item."""
+"""Units that an input-independent baseline orders of every item."""
 
 
 def _at_random(inventory: Inventory, review: int, rng: np.random.Generator) -> int:

@@ -48,7 +48,7 @@ def draw_item(
 ) -> dict[str, Any]:
     """Draw the terms of an item with a known mean demand by day, taken as Poisson.
 
-    What a unit lost costs, of what a unit left over does, ranges so widely that no level of safety
+    The ratio of a lost unit's cost to a leftover unit's ranges so widely that no level of safety
     suits all items.
     """
     lead = int(rng.choice(level.leads))

@@ -43,8 +43,8 @@ def newsvendor(model: StockModel, review: int, reviews: int = 1) -> int:
     """Return the base-stock level that balances the costs of a unit too few and one too many.
 
     It covers demand until an order placed after some reviews can be there, as if that were all: the
-    least level that suffices with probability lost / (lost + over). What an order costs, what is
-    lost on the way and what comes after it leaves out.
+    least level that suffices with probability lost / (lost + over). It ignores the
+    cost of an order, units lost on the way and all later days.
 
     Source: Arrow, Harris and Marschak, Econometrica 19 (1951).
     """

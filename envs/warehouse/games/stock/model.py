@@ -171,7 +171,7 @@ class Joint(Immutable):
 
     @cached_property
     def placing(self) -> Floats:
-        """What placing an order costs, by state and order; infinite without room."""
+        """Cost of placing an order, by state and order; infinite without room."""
         states, orders = self.axes()
         cost = self.delivery * np.any(np.broadcast_arrays(*orders), axis=0)
         free = self.room - sum(chain(*states, orders))

@@ -115,7 +115,7 @@ class Inventory:
 
     @property
     def cost(self) -> float:
-        """What the days over have cost, units left after the last one not included."""
+        """Cost of the days over, without units left after the last one."""
         model = self.item.model
         return sum(
             model.holding * (day.on_hand - day.sold)
@@ -125,7 +125,7 @@ class Inventory:
         )
 
     def sell(self, order: int, asked: Sequence[int], *, late: bool) -> None:
-        """Play days on the first of which `order` units are ordered, `0 <= order <= room`.
+        """Play days after ordering `order` units on the first, `0 <= order <= room`.
 
         Args:
             order: units to order.

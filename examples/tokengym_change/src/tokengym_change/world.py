@@ -12,7 +12,7 @@ _PAYMENT = Grammar("PAY", r"PAY((?: [0-9]{1,3}){1,400})")
 
 
 class Till(NamedTuple):
-    """What an episode needs: the coins there are, the amount, and the fewest coins for it."""
+    """Data of an episode: the coins there are, the amount, and the fewest coins for it."""
 
     coins: tuple[int, ...]
     amount: int

@@ -30,7 +30,7 @@ METHODS = {
     "rewards of many bits": (TrainConfig, "many"),
     "rewards of one bit": (TrainConfig, "one"),
 }
-"""What is learned from, the settings, and the world's option `bits`."""
+"""Source of learning, the settings, and the world's option `bits`."""
 
 
 def learned(

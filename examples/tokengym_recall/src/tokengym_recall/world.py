@@ -27,7 +27,7 @@ _NOISE = {"one": 1, "four": 4}
 
 
 class Memory(NamedTuple):
-    """What an episode needs: the digits to remember, and those of every turn of distraction."""
+    """Data of an episode: the digits to remember, and those of every turn of distraction."""
 
     digits: tuple[int, ...]
     noise: tuple[tuple[int, ...], ...]
