@@ -52,7 +52,7 @@ def read_waivers(path: Path) -> list[Waiver]:
 
 def waive(certificate: Certificate, waivers: Iterable[Waiver]) -> Certificate:
     """Return the certificate with the reasons of accepted failures."""
-    named = [one for one in waivers if fnmatchcase(certificate.target, one.target)]
+    named = [waiver for waiver in waivers if fnmatchcase(certificate.target, waiver.target)]
     reasons = {waiver.check: waiver.reason for waiver in named}
     findings = (
         replace(one, waived=reasons.get(one.check, "")) if one.status is Status.FAILED else one

@@ -125,7 +125,7 @@ async def _groups(session: TrainingSession, settings: RolloutSettings) -> RLData
     each = {"n_batches": config.steps * config.groups_per_batch, "groups_per_batch": 1}
     parts = [session.of(name)[0] for name in job.trained]
     builders = [part.job.dataset(part.opponents) for part in parts]
-    sources = [(await chz.replace(one, prefetch=False, **each)())[0] for one in builders]
+    sources = [(await chz.replace(builder, prefetch=False, **each)())[0] for builder in builders]
     return WorldMixture(sources, settings.shares(), config.groups_per_batch, config.seed)
 
 
