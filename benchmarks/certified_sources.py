@@ -241,7 +241,7 @@ def choice(rng: random.Random) -> dict[str, Any]:
     right = rng.randrange(4)
     values = [*wrong[:right], a * b, *wrong[right:]]
     options = [{letter: str(value)} for letter, value in zip("ABCD", values, strict=True)]
-    listed = "\n".join(f"{letter}: {text}" for one in options for letter, text in one.items())
+    listed = "\n".join(f"{letter}: {text}" for option in options for letter, text in option.items())
     text = f"What is {a} times {b}? Answer with \\boxed{{letter}}.\n{listed}"
     sent = {"input": [{"role": "user", "content": text}]}
     row = {"responses_create_params": sent, "options": options, "metadata": {}}

@@ -65,7 +65,11 @@ def row_of(certificate: Certificate) -> dict[str, Any]:
 
 def without(certificate: Certificate) -> dict[str, Estimate]:
     """Return the shares of groups without an advantage, by the check that could tell them."""
-    found = {one.check: one.estimate for one in certificate.findings if one.check in TAUGHT}
+    found = {
+        finding.check: finding.estimate
+        for finding in certificate.findings
+        if finding.check in TAUGHT
+    }
     return {check: share for check, share in found.items() if share is not None}
 
 

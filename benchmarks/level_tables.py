@@ -59,7 +59,7 @@ def blocks(checks: Sequence[Mapping[str, Any]]) -> dict[str, Callable[[], str]]:
     Raises:
         OptionError: if a level breaks a law: its returns mean nothing.
     """
-    if broken := [f"{one['world']} {one['level']}" for one in checks if one["broken"]]:
+    if broken := [f"{check['world']} {check['level']}" for check in checks if check["broken"]]:
         raise OptionError(f"these levels break a law: {broken}")
     ladders: dict[str, dict[str, LevelLadder]] = {}
     for spec in specs().values():

@@ -53,7 +53,7 @@ def drawn(model: Any, seed: int, count: int = 64, **settings: float) -> list[Pro
 
 def whole(rollouts: list[ProbeRollout]) -> list[Reply]:
     """Return replies as they are."""
-    return [(one.prompt_ids, one.completion_ids, one.mask) for one in rollouts]
+    return [(rollout.prompt_ids, rollout.completion_ids, rollout.mask) for rollout in rollouts]
 
 
 def without_ends(rollouts: list[ProbeRollout]) -> Iterator[Reply]:
@@ -69,7 +69,7 @@ def main() -> None:
     model = load_model(MODEL_DIR).float()
     batches = [drawn(model, seed) for seed in range(10)]
     for name, replies in (("whole", whole), ("no ends", without_ends)):
-        scores = [temperature_of(sample_of(model, replies(one)))[0] for one in batches]
+        scores = [temperature_of(sample_of(model, replies(batch)))[0] for batch in batches]
         listed = " ".join(f"{score:.1f}" for score in scores)
         print(f"{name}: z {listed}, mean {np.mean(scores):.2f}")
     for settings in SAMPLERS:

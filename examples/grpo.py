@@ -50,7 +50,7 @@ codec = codec_named(codec_name(renderer_for(model), model))
 
 # The policy is a LoRA adapter on the service; only tokens and numbers travel.
 service = tinker.ServiceClient()
-policy = service.create_lora_training_client(base_model=model, rank=32, seed=args.seed)
+policy = service.create_lora_training_client(base_model=model, rank=32, seed=args.seed).result()
 
 
 def play(sampler, tasks, seed, temperature=1.0):
@@ -114,7 +114,7 @@ def datums(turns, advantage):
 def evaluate(name):
     """Print the mean return, with its standard error, over Tasks that are never trained on."""
     tasks = [world.task("test", index) for index in range(args.evaluation_tasks)]
-    sampler = policy.save_weights_and_get_sampling_client()
+    sampler = policy.save_weights_and_get_sampling_client().result()
     _, returns = play(sampler, tasks, seed=-1)
     error = returns.std(ddof=1) / np.sqrt(len(returns))
     print(f"{name}: mean return {returns.mean():.3f} ± {error:.3f} over {len(returns)} Tasks")
@@ -123,7 +123,7 @@ def evaluate(name):
 evaluate("before")
 for step in range(args.steps):
     # Rollouts: G episodes of each of P Tasks, with the weights as they are.
-    sampler = policy.save_weights_and_get_sampling_client()
+    sampler = policy.save_weights_and_get_sampling_client().result()
     first = step * args.groups
     tasks = [world.task("train", index) for index in range(first, first + args.groups)]
     turns, returns = play(sampler, [t for t in tasks for _ in range(args.group_size)], seed=step)

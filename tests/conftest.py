@@ -33,7 +33,6 @@ collect_ignore = (
         *("docs", "models", "probe", "service", "tinker", "training", "viewer"),
         *(
             "benchmarks/test_estimators.py",
-            "benchmarks/test_first_replies.py",
             "benchmarks/test_flat_floors.py",
             "benchmarks/test_study.py",
             "certify/test_action.py",

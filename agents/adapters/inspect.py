@@ -81,7 +81,7 @@ def play_turns(rollouts: Rollouts, tools: bool = True) -> Solver:
             state.store.set(_REPLIES, [*state.store.get(_REPLIES, []), reply])
             rollout.say(*reply)
             answers = next_messages(rollout.text, said)
-            state.messages.extend([_MESSAGES[one["role"]](**one) for one in answers])
+            state.messages.extend([_MESSAGES[answer["role"]](**answer) for answer in answers])
         return state
 
     return solve

@@ -29,7 +29,7 @@ def task_rows(rollouts: Playable, split: str, count: int) -> Dataset:
     """
     tasks = Rollouts.of(rollouts).world.first_tasks(split, count)
     return Dataset.from_list(
-        [{"prompt": f"{split}/{one.index}", "split": split, "index": one.index} for one in tasks]
+        [{"prompt": f"{split}/{task.index}", "split": split, "index": task.index} for task in tasks]
     )
 
 

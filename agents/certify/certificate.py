@@ -63,7 +63,9 @@ class Certificate:
 
     def failed(self, severity: Severity) -> list[Finding]:
         """Return the failures of a severity that nobody accepted."""
-        return [found for found in self.findings if found.counts and found.severity is severity]
+        return [
+            finding for finding in self.findings if finding.counts and finding.severity is severity
+        ]
 
     def holds_for(
         self,
@@ -179,12 +181,12 @@ def certify(
     return made()
 
 
-def _rested(check: Check, found: Finding | None, bench: Bench) -> Finding:
+def _rested(check: Check, finding: Finding | None, bench: Bench) -> Finding:
     """Return a finding, or that a check that ended later shows it to be a mere consequence."""
-    if found is None:
+    if finding is None:
         return check.unbegun(bench)
-    cause = check.cause(bench) if found.status is Status.FAILED else ""
-    return replace(found, status=Status.UNTOLD, found=cause + RESTS) if cause else found
+    cause = check.cause(bench) if finding.status is Status.FAILED else ""
+    return replace(finding, status=Status.UNTOLD, found=cause + RESTS) if cause else finding
 
 
 def _now() -> str:

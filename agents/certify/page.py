@@ -24,8 +24,8 @@ def certificate_report(certificate: Certificate) -> Report:
     """Lay a certificate out."""
     findings = certificate.findings
     failed = {severity: certificate.failed(severity) for severity in Severity}
-    counted = ", ".join(f"{len(found)} {severity.plural}" for severity, found in failed.items())
-    statuses = Counter(found.status for found in findings)
+    counted = ", ".join(f"{len(finding)} {severity.plural}" for severity, finding in failed.items())
+    statuses = Counter(finding.status for finding in findings)
     ended = ", ".join(f"{statuses[status]} {status}" for status in Status)
     lines = [f"{counted} to look at; of {len(findings)} checks {ended}."]
     if not certificate.finished:
@@ -34,12 +34,14 @@ def certificate_report(certificate: Certificate) -> Report:
         guessed = "" if certificate.settings.kind else ", as its rewards look"
         lines.append(f"Judged as {certificate.kind}{guessed} (--kind).")
     for severity, several in failed.items():
-        lines += [f"{severity} {found.check}: {found.found}" for found in several]
+        lines += [f"{severity} {finding.check}: {finding.found}" for finding in several]
     if certificate.network:
         lines.append("The environment's process could reach the network.")
-    accepted = (found for found in findings if found.waived)
-    lines += [f"Accepted: {found.check}, because {found.waived}" for found in accepted]
-    groups = [(group, [found for found in findings if found.group == group]) for group in GROUPS]
+    accepted = (finding for finding in findings if finding.waived)
+    lines += [f"Accepted: {finding.check}, because {finding.waived}" for finding in accepted]
+    groups = [
+        (group, [finding for finding in findings if finding.group == group]) for group in GROUPS
+    ]
     details = Text("\n\n".join(map(_details, findings)), "Checks in detail")
     return Report(
         f"{certificate.target}: {certificate.package}",
@@ -57,23 +59,23 @@ def step_summary(
     """Return Markdown for the summary of a CI's step.
 
     Args:
-        certificate: what was found.
+        certificate: the findings.
         required: what must hold.
         unmet: the findings that break it.
         old: an earlier certificate of the target, to show what changed.
     """
     findings = certificate.findings
-    told = sum(found.status in (Status.PASSED, Status.FAILED) for found in findings)
-    apply = sum(found.status is not Status.INAPPLICABLE for found in findings)
+    told = sum(finding.status in (Status.PASSED, Status.FAILED) for finding in findings)
+    apply = sum(finding.status is not Status.INAPPLICABLE for finding in findings)
     rows = [
         (
-            f"`{found.check}`" + " **breaks**" * (found in unmet),
-            _status(found) + f": {found.waived}" * bool(found.waived),
-            shorten(found.found, 300),
-            f"`{found.reproduce}`",
+            f"`{finding.check}`" + " **breaks**" * (finding in unmet),
+            _status(finding) + f": {finding.waived}" * bool(finding.waived),
+            shorten(finding.found, 300),
+            f"`{finding.reproduce}`",
         )
-        for found in findings
-        if found.status is Status.FAILED or found in unmet
+        for finding in findings
+        if finding.status is Status.FAILED or finding in unmet
     ]
     parts = [
         f"### {certificate.target}: {'fails' if unmet else 'passes'}",
@@ -92,21 +94,30 @@ def _markdown(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]
 
 def _table(group: str, findings: list[Finding]) -> Table:
     rows = [
-        ((found.check, f"{found.rule} {found.found}"), _status(found), str(found.estimate or ""))
-        for found in findings
+        (
+            (finding.check, f"{finding.rule} {finding.found}"),
+            _status(finding),
+            str(finding.estimate or ""),
+        )
+        for finding in findings
     ]
     return Table(("check", "result", "measured"), rows, title=group)
 
 
-def _status(found: Finding) -> str:
-    if found.status is not Status.FAILED:
-        return str(found.status)
-    return f"{found.severity} (accepted)" if found.waived else str(found.severity)
+def _status(finding: Finding) -> str:
+    if finding.status is not Status.FAILED:
+        return str(finding.status)
+    return f"{finding.severity} (accepted)" if finding.waived else str(finding.severity)
 
 
-def _details(found: Finding) -> str:
-    said = {"rule": found.rule, "done": found.done, "found": found.found, "how sure": found.sure}
-    said |= {"took": f"{found.seconds[0]:g} s of work, {found.seconds[1]:g} s of waiting"}
-    said |= {"example": found.example, "accepted": found.waived, "again": found.reproduce}
+def _details(finding: Finding) -> str:
+    said = {
+        "rule": finding.rule,
+        "done": finding.done,
+        "found": finding.found,
+        "how sure": finding.sure,
+    }
+    said |= {"took": f"{finding.seconds[0]:g} s of work, {finding.seconds[1]:g} s of waiting"}
+    said |= {"example": finding.example, "accepted": finding.waived, "again": finding.reproduce}
     lines = [f"  {name}: {text}" for name, text in said.items() if text]
-    return "\n".join([f"{found.check}: {_status(found)}", *lines])
+    return "\n".join([f"{finding.check}: {_status(finding)}", *lines])

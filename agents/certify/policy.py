@@ -52,7 +52,7 @@ def read_waivers(path: Path) -> list[Waiver]:
 
 def waive(certificate: Certificate, waivers: Iterable[Waiver]) -> Certificate:
     """Return the certificate with the reasons of accepted failures."""
-    named = [one for one in waivers if fnmatchcase(certificate.target, one.target)]
+    named = [waiver for waiver in waivers if fnmatchcase(certificate.target, waiver.target)]
     reasons = {waiver.check: waiver.reason for waiver in named}
     findings = (
         replace(one, waived=reasons.get(one.check, "")) if one.status is Status.FAILED else one
@@ -126,8 +126,8 @@ def changes(old: Certificate, new: Certificate) -> Sequence[tuple[str, str, str,
     Returns:
         rows of check, old result, new result, and what was found now.
     """
-    earlier = {found.check: found for found in old.findings}
-    later = {found.check: found for found in new.findings}
+    earlier = {finding.check: finding for finding in old.findings}
+    later = {finding.check: finding for finding in new.findings}
     rows = []
     for name in {**earlier, **later}:
         before, after = earlier.get(name), later.get(name)
@@ -143,8 +143,8 @@ def _differ(before: Finding, after: Finding) -> bool:
     return a is not None and b is not None and (a.high < b.low or b.high < a.low)
 
 
-def _result(found: Finding | None) -> str:
-    if found is None:
+def _result(finding: Finding | None) -> str:
+    if finding is None:
         return "not run"
-    estimate = "" if found.estimate is None else f" ({found.estimate.value:.3f})"
-    return f"{found.status}{estimate}"
+    estimate = "" if finding.estimate is None else f" ({finding.estimate.value:.3f})"
+    return f"{finding.status}{estimate}"

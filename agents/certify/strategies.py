@@ -149,7 +149,9 @@ class StrategySpace(NamedTuple):
     @classmethod
     def of(cls, texts: Sequence[Sequence[str]], episodes: Sequence[Replies]) -> Self:
         """Learn from the texts to answer in each episode, and from replies of the simple rules."""
-        replies = {rule: [said for one in episodes for said in one[rule]] for rule in episodes[0]}
+        replies = {
+            rule: [said for episode in episodes for said in episode[rule]] for rule in episodes[0]
+        }
         replies[""] = [said for spoken in replies.values() for said in spoken]
         lines = dict.fromkeys(line for said in replies[""] for line in said.splitlines() if line)
         shown = [_numbers(text, turn) for asked in texts for turn, text in enumerate(asked)]

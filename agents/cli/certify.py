@@ -205,7 +205,7 @@ def _end(
         unmet += [f"{made.target}: {check} breaks {text}" for check, text in broken]
         if asked.summary:
             with asked.summary.open("a", encoding="utf-8") as file:
-                required = [one.text for one in requirements]
+                required = [requirement.text for requirement in requirements]
                 file.write(step_summary(made, required, [*broken.values()], old))
     for line in unmet:
         typer.secho(line, fg="red", err=True)

@@ -136,7 +136,7 @@ def _named(asked: _Asked, world: str | None) -> list[tuple[WorldSpec, str]]:
     if world is not None and (asked.level or ":" in world):
         return [spec_and_level(world, level) for level in asked.level or (None,)]
     worlds = list(specs().values()) if world is None else [spec(world)]
-    return [(one, level) for one in worlds for level in one.levels]
+    return [(world, level) for world in worlds for level in world.levels]
 
 
 def _require_fitting(asked: _Asked, world: str | None, *, every: bool) -> None:

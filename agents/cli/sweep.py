@@ -124,7 +124,7 @@ def sweep(
     folder = runs or Path("runs") / f"sweep-{_UNNAMEABLE.sub('-', world)}"
     if level is not None:
         values = level.split(",")
-        said["level"] = [Variant(f"level={one}" * (len(values) > 1), one) for one in values]
+        said["level"] = [Variant(f"level={value}" * (len(values) > 1), value) for value in values]
     runs_there = [run for path in sorted(folder.glob("*/")) if (run := RunFolder(path)).exists]
     earlier = [(run, run.config) for run in runs_there]
     planned: dict[str, list[tuple[RunFolder, JobConfig]]] = {}

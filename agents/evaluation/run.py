@@ -86,7 +86,7 @@ class Evaluation:
             for policy in plan.policies:
                 records = self.folder.records(plan, world.place, policy)
                 played_in = world.first(plan.first_tasks.get(policy))
-                kept = (one for one in records if one.origin.group < len(played_in.tasks))
+                kept = (record for record in records if record.origin.group < len(played_in.tasks))
                 table = RolloutTable.read(kept, world.world.spec.violation)
                 rows.append(policy_result(table, played_in, title, policy, plan))
                 played.append(

@@ -1,4 +1,4 @@
-"""A place of an evaluation, its names resolved, and the scale of skill on its Tasks."""
+"""A setting of an evaluation, its names resolved, and the scale of skill on its Tasks."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -75,7 +75,10 @@ class ProbeBatch:
     def cut_N(self) -> Flags:
         """Which rollouts end without the end token."""
         return np.array(
-            [not one.turns or one.completion_ids[one.turns[-1][-1]] != END for one in self.rollouts]
+            [
+                not rollout.turns or rollout.completion_ids[rollout.turns[-1][-1]] != END
+                for rollout in self.rollouts
+            ]
         )
 
     @cached_property

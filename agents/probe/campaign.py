@@ -101,7 +101,7 @@ def world_weights(training: Training) -> dict[str, str]:
     due_K = np.where(batch.own_K, due_N[table.rollout_K], 0.0)
     due_size = float(np.linalg.norm(table.scores_PK @ due_K))
     cells, standard = {}, 0.0
-    for number, world in enumerate(dict.fromkeys(one.group for one in batch.rollouts)):
+    for number, world in enumerate(dict.fromkeys(rollout.group for rollout in batch.rollouts)):
         here_K = (batch.groups_N == number)[table.rollout_K]
         part_P = table.scores_PK[:, here_K] @ weights_K[here_K]
         due_P = table.scores_PK[:, here_K] @ due_K[here_K]

@@ -157,7 +157,7 @@ def read_rollouts(path: Path, vocabulary: float = math.inf) -> list[ProbeRollout
 
 def write_rollouts(path: Path, rollouts: Iterable[ProbeRollout]) -> None:
     """Write rollouts as JSONL; what is unknown is left out."""
-    rows = [{k: v for k, v in asdict(one).items() if v is not None} for one in rollouts]
+    rows = [{k: v for k, v in asdict(rollout).items() if v is not None} for rollout in rollouts]
     path.write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
 
 

@@ -245,7 +245,7 @@ def rung_names(world: World, role: str, patience: float = _PATIENCE) -> list[str
 
 def _unmerged(world: World, role: str, ladder: Ladder) -> Sequence[Rung]:
     shipped = shipped_ladder(world, role)
-    return [one for one in ladder.rungs if shipped is None or one.name not in shipped.merged]
+    return [rung for rung in ladder.rungs if shipped is None or rung.name not in shipped.merged]
 
 
 def rung_values(world: World, role: str, scale: Scale) -> dict[str, Values]:

@@ -58,7 +58,7 @@ def serve(
         gc.enable()
         serve_forever(config, log_level=log_level, parent=parent, show_key=not key)
     except (OptionError, ServiceError, OSError) as error:
-        typer.echo(f"error: {error}", err=True)
+        typer.echo(f"tokengym: {error}", err=True)
         raise typer.Exit(2) from error
 
 

@@ -114,7 +114,7 @@ def sweep_report(title: str, columns: Mapping[str, SweepColumn]) -> Report:
     rows = figure_rows([column.ties for column in every])
     rows += [
         ["skill on held-out Tasks", *(describe_skill(column.skill) for column in every)],
-        ["by seed", *(", ".join(f"{one:.2f}" for one in column.skills) for column in every)],
+        ["by seed", *(", ".join(f"{skill:.2f}" for skill in column.skills) for column in every)],
         ["replies spent by a run", *(f"{column.replies:,}" for column in every)],
     ]
     if any(column.collapsed for column in every):
@@ -124,7 +124,7 @@ def sweep_report(title: str, columns: Mapping[str, SweepColumn]) -> Report:
 
 
 def _skills(columns: Mapping[str, SweepColumn]) -> Chart:
-    each = [(at, one) for at, column in enumerate(columns.values()) for one in column.skills]
+    each = [(at, skill) for at, column in enumerate(columns.values()) for skill in column.skills]
     skills = [column.skill for column in columns.values()]
     value, low, high, _ = ([*part] for part in zip(*skills, strict=True))
     places, seeds = ([*part] for part in zip(*each, strict=True))

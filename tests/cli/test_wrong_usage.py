@@ -32,6 +32,7 @@ WRONG = [
     ("sweep forecast --runs ''", "a folder needs a name"),
     ("evaluate forecast --policy oracle --out ' '", "a folder needs a name"),
     ("train forecast --dry-run --price-read inf", "price-read"),
+    ("certify grader.py", "name its function too, as in grader.py:reward"),
     ("train forecast --columns question=Q", "options of data"),
     ("data audit nowhere.csv --columns question", "FIELD=HEADING"),
 ]

@@ -11,8 +11,8 @@ from typing import Any
 from tests.evaluation.endpoint_server import Endpoint
 from tokengym.agents.evaluation.config import EvaluationConfig
 from tokengym.agents.evaluation.folder import EvaluationFolder
-from tokengym.agents.evaluation.play_missing import Progress
 from tokengym.agents.evaluation.run import run_evaluation
+from tokengym.agents.reports.progress import StageProgress
 from tokengym.agents.rollouts import RolloutRecord
 from tokengym.envs import make_world
 
@@ -48,7 +48,7 @@ def run(
     folder: Path,
     concurrency: int = 4,
     world: str = "forecast",
-    progress: Progress = lambda *_: None,
+    progress: StageProgress = lambda *_: None,
     model: str = "some/model",
     **changes: Any,
 ) -> list[RolloutRecord]:

@@ -14,9 +14,9 @@ from tests.warm import CONTEXT
 from tokengym.agents.cli import app
 from tokengym.agents.evaluation.config import EvaluationConfig
 from tokengym.agents.evaluation.folder import EvaluationFolder
-from tokengym.agents.evaluation.play_missing import Progress
 from tokengym.agents.evaluation.run import run_evaluation
 from tokengym.agents.execution.executors import IN_PROCESS, Executor, Processes, WorkerError
+from tokengym.agents.reports.progress import StageProgress
 from tokengym.envs.core.errors import OptionError
 
 TASKS = 40
@@ -48,7 +48,7 @@ def evaluate(
     folder: Path,
     executor: Executor,
     world: str = "forecast",
-    progress: Progress = lambda *_: None,
+    progress: StageProgress = lambda *_: None,
     **changes: Any,
 ) -> dict[str, bytes]:
     """Evaluate; returns every file that there is in the end."""

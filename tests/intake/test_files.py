@@ -228,7 +228,7 @@ def test_rows_of_every_layout_keep_their_lines_and_numbers(packed: bool, tmp_pat
 def test_objects_name_their_places_and_damage_is_raised_or_collected(tmp_path: Path) -> None:
     path = tmp_path / "rows.jsonl"
     path.write_text('{"a": 1}\nnope\n{"a": 2}\n')
-    with pytest.raises(DataError, match=rf"^{re.escape(str(path))}:2: not JSON: "):
+    with pytest.raises(DataError, match=rf"^{re.escape(str(path))}:2: not JSON: 'nope': "):
         list(read_objects(path))
     skipped: list[str] = []
     found = list(read_objects(path, skipped))

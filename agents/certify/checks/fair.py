@@ -56,7 +56,7 @@ def _dress(
     worn = {}
     for name, dress in ways.items():
         traces = [bench.play(place, say(*map(dress, said[place]))) for place in places]
-        changes = [(bench.paid(one) - bare[one.place]) / bench.reach for one in traces]
+        changes = [(bench.paid(trace) - bare[trace.place]) / bench.reach for trace in traces]
         most = max(range(len(changes)), key=lambda at: abs(changes[at]))
         worn[name] = Dressed(changes, f"{shown(traces[most])}, bare {bare[places[most]]:g}")
     return worn

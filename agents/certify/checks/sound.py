@@ -212,7 +212,7 @@ def ends(bench: Bench) -> CheckVerdict:
     done = f"played {len(right) + len(wrong)} episodes of up to {turns} replies"
     open_ended = turns >= MANY_TURNS
     for traces, severity in ((right, None), (wrong, Severity.PROPERTY if open_ended else None)):
-        if endless := [one for one in traces if not (one.done or one.error)]:
+        if endless := [trace for trace in traces if not (trace.done or trace.error)]:
             found = f"{len(endless)} of {len(traces)} do not end in {turns} replies: end them"
             return CheckVerdict(False, done, found, example=shown(endless[0]), severity=severity)
     return CheckVerdict(True, done, "all end")

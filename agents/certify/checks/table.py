@@ -252,7 +252,7 @@ _AHEAD = (7 * 3600.0, 15 * 3600.0, (400 * 24 + 11) * 3600.0)
 def _quick(bench: Bench) -> Iterator[Trace]:
     """Yield episodes that no time limit of a grader's own can have cut, and that were scored."""
     traces = (row.trace for row in bench.table if not row.unlikely)
-    return (one for one in traces if not one.error and one.slowest <= HALF)
+    return (trace for trace in traces if not trace.error and trace.slowest <= HALF)
 
 
 def _again(trace: Trace) -> Policy:

@@ -215,7 +215,11 @@ def find_grader(
     run = _function(made)
     ways = _ways(run, questions[0])
     first, failed = questions[0], ""
-    right = [(one, form(one.reference)) for one in questions if one.reference is not None]
+    right = [
+        (question, form(question.reference))
+        for question in questions
+        if question.reference is not None
+    ]
     best: tuple[float, Grader] | None = None
     for grader in ways:
         earned: list[float] = []

@@ -56,7 +56,7 @@ async def _complete(request: web.Request, service: Service, kind: type[Body]) ->
         give_back()
     # A client that goes cancels this, and with it what is sampled.
     with ExitStack() as sampling:
-        started = [sampling.enter_context(service.sampling(model, one)) for one in requests]
+        started = [sampling.enter_context(service.sampling(model, request)) for request in requests]
         results = await asyncio.gather(*map(asyncio.wrap_future, started))
     answer = await asyncio.to_thread(_answer, body, model, requests, results)
     if isinstance(body, ChatRequest) and body.declared:

@@ -74,7 +74,9 @@ def _said(message: Any) -> Said | None:
     """Return what a parsed message says, None if it has no calls or one that is unreadable."""
     sent = message.get("tool_calls") if isinstance(message, dict) else None
     entries = sent if isinstance(sent, list) else []
-    functions = [one.get("function", one) if isinstance(one, dict) else one for one in entries]
+    functions = [
+        entry.get("function", entry) if isinstance(entry, dict) else entry for entry in entries
+    ]
     calls: list[FunctionCall | None] = [call_of(function) for function in functions]
     readable = [call for call in calls if call is not None]
     if not calls or len(readable) < len(calls):

@@ -156,7 +156,9 @@ def _expand(
 def _filters(kind: str, works: Sequence[Work], window: int) -> Iterator[str]:
     """Yield the filters that match what cites some works within the window, or what they cite."""
     if kind == "references":
-        ids = sorted({one for work in works for one in work.references} - {w.id for w in works})
+        ids = sorted(
+            {reference for work in works for reference in work.references} - {w.id for w in works}
+        )
         for first in range(0, len(ids), IDS_A_FILTER):
             yield f"openalex:{'|'.join(ids[first : first + IDS_A_FILTER])}"
         return

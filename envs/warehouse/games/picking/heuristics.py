@@ -16,7 +16,7 @@ _BLIND_WAIT = 5
 def available(state: PickingState) -> list[Order]:
     """Return the orders that can be picked now, in the order of their ids."""
     orders = state.open.values()
-    return [one for one in orders if one.release <= state.now and state.in_stock(one.lines)]
+    return [order for order in orders if order.release <= state.now and state.in_stock(order.lines)]
 
 
 def singles(state: PickingState) -> Trip | Wait:

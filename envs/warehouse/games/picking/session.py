@@ -48,7 +48,7 @@ class Shift(Immutable):
     def walks(self) -> Mapping[str, int]:
         """Steps to ship each order alone, by its shortest tour."""
         length = self.site.walks.length
-        tours = {one.id: shortest_tour(self.site.walks, [*one.slots]) for one in self.orders}
+        tours = {order.id: shortest_tour(self.site.walks, [*order.slots]) for order in self.orders}
         return {name: length(tour) for name, tour in tours.items()}
 
     @property

@@ -54,7 +54,10 @@ _REORDERS: Mapping[str, Reorder] = MappingProxyType(
 
 def _reordering(rule: Reorder) -> Callable[[StockSession, np.random.Generator], str]:
     return lambda session, rng: write_reorder(
-        [(one.item.sku, rule(one, session.turns, rng)) for one in session.inventories]
+        [
+            (inventory.item.sku, rule(inventory, session.turns, rng))
+            for inventory in session.inventories
+        ]
     )
 
 

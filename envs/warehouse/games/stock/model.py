@@ -154,7 +154,7 @@ class Joint(Immutable):
         if self.delivery < 0.0 or self.room < 1:
             raise TaskError(f"shared deliveries cost >= 0 and room is >= 1, got {self}")
         rooms = [model.room for model in self.models]
-        if math.prod(one.choices for one in self.models) > MOST_CHOICES:
+        if math.prod(model.choices for model in self.models) > MOST_CHOICES:
             raise TaskError(f"{len(rooms)} items with room for {rooms} are too many")
 
     @classmethod

@@ -117,7 +117,9 @@ class StockSession(Session[Stretch]):
         if (joint := stretch.joint) is not None:
             cost += joint.delivery * self._deliveries
         if self.over():
-            cost += sum(one.item.model.leftover * one.position for one in inventories)
+            cost += sum(
+                inventory.item.model.leftover * inventory.position for inventory in inventories
+            )
         return {
             **super().metrics(),
             "total_cost": cost,
@@ -129,7 +131,7 @@ class StockSession(Session[Stretch]):
         """Return the optimal order of every item."""
         solutions, names = (
             self.compiled.problem.solutions,
-            [one.item.sku for one in self.inventories],
+            [inventory.item.sku for inventory in self.inventories],
         )
         best = [solution.best_orders(self.turns, self.inventories) for solution in solutions]
         return list(zip(names, chain(*best), strict=True))
