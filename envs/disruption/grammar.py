@@ -15,10 +15,10 @@ from tokengym.envs.core.grammar import (
     NEXT,
     SEVERAL,
     SHARE,
-    SHORT,
     Grammar,
     Reading,
     complaint,
+    joined_shares,
     normalised,
     remembered,
     share,
@@ -97,6 +97,7 @@ class Argument(NamedTuple):
         return "\n".join([head, *(claim.line for claim in self.claims)])
 
 
+@remembered
 def read_answer(
     text: str, targets: tuple[Target, ...], *, complete: bool = True
 ) -> Reading[PredictorAnswer]:
@@ -107,13 +108,8 @@ def read_answer(
         targets: the targets asked for; each has one label and three probabilities.
         complete: `False` if the reply was cut off: then the lines count that had ended.
     """
-    return (_known_answer if len(text) <= SHORT else _last_answer)(text, targets, complete)
-
-
-def _last_answer(
-    text: str, targets: tuple[Target, ...], complete: bool
-) -> Reading[PredictorAnswer]:
     grammar = _answers(targets)
+    text = joined_shares(text, "P", tuple(name for target in targets for name in LABELS[target]))
     words, shares, claims, said = _read(text, grammar, len(targets), MOST_CLAIMS, complete)
     chosen: list[int] = []
     reports: list[Probabilities] = []
@@ -132,25 +128,16 @@ def _last_answer(
     return Reading(PredictorAnswer(tuple(chosen), tuple(reports), claims), " ".join(remarks))
 
 
-_known_answer = remembered(_last_answer)
-
-
+@remembered
 def read_argument(
     text: str, targets: tuple[Target, ...], *, complete: bool = True
 ) -> Argument | None:
     """Read a challenger's reply; `None` if it is malformed."""
-    return (_known_argument if len(text) <= SHORT else _last_argument)(text, targets, complete)
-
-
-def _last_argument(text: str, targets: tuple[Target, ...], complete: bool) -> Argument | None:
     words, _, claims, _ = _read(text, _arguments(targets), 1, MOST_CHALLENGER_CLAIMS, complete)
     if words is None:
         return None
     label = words[0].lower()
     return Argument(None if label == NO_LABEL else label, claims)
-
-
-_known_argument = remembered(_last_argument)
 
 
 def read_claims(text: str, targets: tuple[Target, ...]) -> tuple[Claim, ...]:
