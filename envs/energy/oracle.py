@@ -83,13 +83,7 @@ def optimum(plant: Microgrid) -> DispatchPlan | None:
 
 @lru_cache(maxsize=_PLANS_KEPT)
 def plan(
-    plant: Microgrid,
-    first: int,
-    state: State,
-    unsafe: float | None = None,
-    *,
-    spent: float = 0.0,
-    relaxed: bool = False,
+    plant: Microgrid, first: int, state: State, unsafe: float | None = None, *, spent: float = 0.0
 ) -> DispatchPlan | None:
     """Return the cheapest commands from `first` on for the series as the plant has them.
 
@@ -99,7 +93,6 @@ def plan(
         state: state before it.
         unsafe: money per unit of safety cost beyond the plant's budget; `None` forbids any.
         spent: how much of the budget is used up.
-        relaxed: leave out the binaries of negative prices, as a linear program has to.
 
     Returns:
         the plan, or `None` if none is safe.
@@ -108,7 +101,7 @@ def plan(
     left = max(plant.budget - spent, 0.0)
     # With a budget to spend, safety costs are free up to it.
     per_unit = 0.0 if unsafe is None and left else unsafe
-    powers, missed = _microgrid(program, plant, first, state, per_unit, relaxed)
+    powers, missed = _microgrid(program, plant, first, state, per_unit)
     if left and unsafe is None:
         program.row(-math.inf, left, *missed)
     elif left and unsafe is not None:
@@ -126,10 +119,10 @@ def plan(
 
 
 def _microgrid(
-    program: Program, grid: Microgrid, first: int, state: State, unsafe: float | None, relaxed: bool
+    program: Program, grid: Microgrid, first: int, state: State, unsafe: float | None
 ) -> tuple[list[list[list[Term]]], list[Term]]:
     dt = grid.dt
-    burns = not relaxed and min(grid.price[first:], default=0.0) < 0.0
+    burns = min(grid.price[first:], default=0.0) < 0.0
     powers = []
     missed: list[Term] = []
     before: Term | None = None
@@ -152,7 +145,7 @@ def _microgrid(
             program.row(-math.inf, 0.0, (charge, 1.0), (charges, -grid.power))
             program.row(-math.inf, grid.power, (discharge, 1.0), (charges, grid.power))
 
-        exchange, dark = _exchange(program, grid, step, unsafe, relaxed)
+        exchange, dark = _exchange(program, grid, step, unsafe)
         missed.extend(dark)
         balance = [(charge, 1.0), (discharge, -1.0), *exchange]
         devices: list[list[Term]] = [[(charge, 1.0), (discharge, -1.0)]]
@@ -178,7 +171,7 @@ def _microgrid(
     if grid.house:
         _close(program, warmth, state.indoor, grid.house.temperature, grid.house)
     if grid.demand_charge:
-        _charge_for_peak(program, grid, first, state.peak, met, relaxed)
+        _charge_for_peak(program, grid, first, state.peak, met)
     if grid.car and first < grid.car.departs:
         _meet_need(program, grid.car, state.charged, charged)
     return powers, missed
@@ -202,12 +195,7 @@ def _follows(
 
 
 def _charge_for_peak(
-    program: Program,
-    grid: Microgrid,
-    first: int,
-    peak: float,
-    met: Sequence[tuple[int, int]],
-    relaxed: bool,
+    program: Program, grid: Microgrid, first: int, peak: float, met: Sequence[tuple[int, int]]
 ) -> None:
     """Charge for what the highest import exceeds `peak` by.
 
@@ -220,12 +208,11 @@ def _charge_for_peak(
         first: the first step that is planned.
         peak: the highest import before it, kW.
         met: by step what is bought and what of the sun is curtailed, variables.
-        relaxed: see `plan`.
     """
     higher = program.variable(grid.demand_charge)
     for step, (bought, curtailed) in enumerate(met, first):
         program.row(-math.inf, peak, (bought, 1.0), (higher, -1.0))
-        if not relaxed and grid.price[step] < 0.0 >= grid.resale[step]:
+        if grid.price[step] < 0.0 >= grid.resale[step]:
             unused = program.variable(high=1.0, whole=True)
             program.row(0.0, math.inf, (curtailed, 1.0), (unused, -grid.pv[step]))
             full = grid.import_cap * grid.up[step]
@@ -282,13 +269,13 @@ def _missed(
 
 
 def _exchange(
-    program: Program, grid: Microgrid, step: int, unsafe: float | None, relaxed: bool
+    program: Program, grid: Microgrid, step: int, unsafe: float | None
 ) -> tuple[tuple[Term, ...], tuple[Term, ...]]:
     """Buying, selling and load left unserved, as terms of the power balance and safety costs."""
     dt, up = grid.dt, grid.up[step]
     bought = program.variable(dt * grid.price[step], high=grid.import_cap * up)
     sold = program.variable(-dt * grid.resale[step], high=grid.export_cap * up)
-    if grid.resale[step] > grid.price[step] and not relaxed:
+    if grid.resale[step] > grid.price[step]:
         # Selling pays more than buying costs: one meter cannot do both at once.
         buys = program.variable(high=1.0, whole=True)
         program.row(-math.inf, 0.0, (bought, 1.0), (buys, -grid.import_cap))
