@@ -1,7 +1,6 @@
 """Scripted policies. All but the oracle use only what the Turns have shown."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 from functools import partial
 from types import MappingProxyType
 
@@ -60,24 +59,21 @@ def mpc(world: World, turn: Turn, rng: np.random.Generator) -> str:
     if isinstance(shown.plant, OffGridSite):
         return _reply(world, mean_day_plan(shown.plant, shown.step, shown.state))
     plant = shown.plant.guarded(shown.step, _GUARD)
-    return _first_of(world, plan(plant, shown.step, shown.state, UNSAFE, spent=sum(shown.missed)))
+    return _first_of(world, plan(plant, shown.step, shown.state, UNSAFE))
 
 
 def lagrangian(world: World, turn: Turn, rng: np.random.Generator) -> str:
     """Plan like `mpc`, but with a price on shortfalls instead of a limit: dual ascent.
 
     The price begins at twice the highest price of energy and rises with every miss by `_ASCENT`
-    per unit beyond the budget's share of the steps so far, never below 0.
+    per unit.
     """
     shown = EnergyWorld.cast(world).shown
     if isinstance(shown.plant, OffGridSite):
         return mpc(world, turn, rng)
-    plant = replace(shown.plant, budget=0.0)
-    share = shown.plant.budget / plant.steps
-    multiplier = 2.0 * max(map(abs, plant.price))
-    for missed in shown.missed:
-        multiplier = max(multiplier + _ASCENT * (missed - share), 0.0)
-    return _first_of(world, plan(plant, shown.step, shown.state, multiplier))
+    dearest = max(map(abs, shown.plant.price))
+    multiplier = sum((_ASCENT * missed for missed in shown.missed), 2.0 * dearest)
+    return _first_of(world, plan(shown.plant, shown.step, shown.state, multiplier))
 
 
 def stochastic(world: World, turn: Turn, rng: np.random.Generator) -> str:

@@ -105,7 +105,7 @@ class OffGridSite(StoragePlant):
         return self.suns[self.day]
 
     @property
-    def rounding(self) -> float:
+    def slack(self) -> float:
         """Nothing: a running unit keeps the floor."""
         return 0.0
 
