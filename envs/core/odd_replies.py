@@ -49,13 +49,9 @@ WHOLE_DECORATIONS: Mapping[str, str] = {
     "a sentence after it": "{}\nThat is all.",
     "closed thinking": "<think>\nIs this right?\n</think>\n\n{}",
 }
-"""Decorations that chat models put around a whole reply, as formats."""
-DECORATIONS: Mapping[str, str] = {
-    **LINE_DECORATIONS,
-    **WHOLE_DECORATIONS,
-    "a box": "\\boxed{{{}}}",
-}
-"""Decorations that chat models put around a short answer: 21 formats; a box holds one line."""
+"""What chat models put around a whole reply, as formats."""
+DECORATIONS: Mapping[str, str] = {**LINE_DECORATIONS, **WHOLE_DECORATIONS, "a box": "\\boxed{{{}}}"}
+"""What chat models put around a short answer, 21 kinds; a box holds one line."""
 
 _HUGE = ("9" * 400, "1e999", "-1", "0.000000000000000000001", "nan", "٣")
 

@@ -17,13 +17,7 @@ from functools import cached_property
 from typing import ClassVar, NamedTuple, Self
 
 from tokengym.envs.energy.microgrid import LOST_LOAD
-from tokengym.envs.energy.step_result import (
-    TOLERANCE,
-    Commands,
-    State,
-    StepResult,
-    StoragePlant,
-)
+from tokengym.envs.energy.step_result import TOLERANCE, Commands, State, StepResult, StoragePlant
 
 LEAST = 0.3
 """A running unit gives at least this share of its rating."""
