@@ -52,9 +52,25 @@ def answer_in_words(targets: Sequence[Target]) -> str:
     return f'a line "LABEL" with {words}, and a line "P" with the probabilities in that order'
 
 
-def either(words: Sequence[str]) -> str:
-    """Write a choice of words: `a, b or c`."""
-    return f"{', '.join(words[:-1])} or {words[-1]}"
+def argument_in_words(targets: Sequence[Target]) -> str:
+    """Describe a challenger's argument, for people who play."""
+    words = [word for target in targets for word in LABELS[target]]
+    return f'a line "ARGUE" with {either([*words, NO_LABEL])}, and up to two claims'
+
+
+@cache
+def answer_forms(targets: tuple[Target, ...]) -> tuple[tuple[str, str], ...]:
+    """Return the lines that a well-formed answer has, with each of the labels."""
+    report = " ".join(["0.00"] * (3 * len(targets)))
+    return tuple(
+        (f"LABEL {' '.join(LABELS[target][k] for target in targets)}", f"P {report}")
+        for k in range(3)
+    )
+
+
+def either(words: Sequence[str], last: str = "or") -> str:
+    """Write a list of words: `a, b or c`."""
+    return f" {last} ".join([", ".join(words[:-1]), *words[-1:]] if len(words) > 1 else words)
 
 
 class PredictorAnswer(NamedTuple):
