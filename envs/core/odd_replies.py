@@ -29,9 +29,9 @@ HOSTILE: tuple[str, ...] = (
 _TABLES = tomllib.loads(Path(__file__).with_name("decorations.toml").read_text("utf-8"))
 LINE_DECORATIONS: Mapping[str, str] = _TABLES["line"]
 WHOLE_DECORATIONS: Mapping[str, str] = _TABLES["whole"]
-"""What chat models put around a line, and around a whole reply, as formats."""
+"""Decorations that chat models put around a line, and around a whole reply, as formats."""
 DECORATIONS: Mapping[str, str] = {**LINE_DECORATIONS, **WHOLE_DECORATIONS, "a box": "\\boxed{{{}}}"}
-"""What chat models put around a short answer, 21 kinds; a box holds one line."""
+"""Decorations that chat models put around a short answer: 21 formats; a box holds one line."""
 
 _HUGE = ("9" * 400, "1e999", "-1", "0.000000000000000000001", "nan", "٣")
 

@@ -74,7 +74,7 @@ QUOTE_WORDS = "one line, QUOTE and a price, or REFUSE"
 """The forms of replies."""
 
 FIRST_OF_PLAN = "Your reply held a plan of several trips; trip 1 counts."
-"""What the next Turn says of a plan: each reply is one trip."""
+"""Remark of the next Turn on a plan: each reply is one trip."""
 
 MOST_WAIT = 999
 """Longest wait one reply can ask for."""
