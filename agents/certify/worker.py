@@ -106,16 +106,14 @@ def _shift_clock() -> list[float]:
 
     Code that imports them later sees it; elapsed and processor time stay as they are.
     """
-    ahead, now, real, day = [0.0], time.time, datetime.datetime, datetime.date
+    ahead, now, real = [0.0], time.time, datetime.datetime
 
     class Like(type):
         def __instancecheck__(cls, other: object) -> bool:
-            return isinstance(other, cls.__mro__[1])
+            return isinstance(other, real)
 
-        def __subclasscheck__(cls, other: type) -> bool:
-            return issubclass(other, cls.__mro__[1])
-
-    class ShiftedDateTime(real, metaclass=Like):  # type: ignore[misc, valid-type]
+    class Shifted(real, metaclass=Like):  # type: ignore[misc, valid-type]
+        # `today`, and that of dates, asks `time.time`.
         @classmethod
         def now(cls, tz: Any = None) -> Any:
             return real.fromtimestamp(time.time(), tz)
@@ -123,13 +121,6 @@ def _shift_clock() -> list[float]:
         @classmethod
         def utcnow(cls) -> Any:
             return real.fromtimestamp(time.time(), datetime.UTC).replace(tzinfo=None)
-
-        today = now
-
-    class ShiftedDate(day, metaclass=Like):  # type: ignore[misc, valid-type]
-        @classmethod
-        def today(cls) -> Any:
-            return day.fromtimestamp(time.time())
 
     def given(read: Any) -> Any:
         return lambda at=None: read(time.time() if at is None else at)
@@ -139,7 +130,7 @@ def _shift_clock() -> list[float]:
     time.time_ns = lambda: int(1e9 * time.time())
     time.localtime, time.gmtime, time.ctime = map(given, (shown, time.gmtime, time.ctime))
     time.strftime = lambda form, *said: write(form, *(said or (time.localtime(),)))
-    datetime.datetime, datetime.date = ShiftedDateTime, ShiftedDate  # type: ignore[misc]
+    datetime.datetime = Shifted  # type: ignore[misc]
     return ahead
 
 

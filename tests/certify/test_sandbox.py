@@ -338,9 +338,3 @@ def test_a_hanging_grader_stops_no_other_check(folder: Path) -> None:
     assert (hung.status, hung.severity) == (Status.FAILED, Severity.DEFECT)
     assert "no answer in 2 s of waiting" in hung.found
     assert repeated.status is Status.PASSED
-
-
-@pytest.mark.nightly
-def test_what_cannot_be_opened_is_refused_with_the_reason(folder: Path) -> None:
-    with pytest.raises(SourceFailure, match="no function or Source called 'absent'"):
-        Sandbox(f"{folder}/grader.py:absent", {}, Limits())
