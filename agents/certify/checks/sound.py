@@ -203,7 +203,8 @@ def ends(bench: Bench) -> CheckVerdict:
     open_ended = turns >= MANY_TURNS
     for traces, severity in ((right, None), (wrong, Severity.PROPERTY if open_ended else None)):
         if endless := [trace for trace in traces if not (trace.done or trace.error)]:
-            found = f"{len(endless)} of {len(traces)} do not end in {turns} replies: end them"
+            advice = ", the most that certify plays" if open_ended else ": end them"
+            found = f"{len(endless)} of {len(traces)} do not end in {turns} replies{advice}"
             return CheckVerdict(False, found, example=shown(endless[0]), severity=severity)
     return CheckVerdict(True, "all end")
 
