@@ -108,7 +108,8 @@ def _status(finding: Finding) -> str:
 
 
 def _details(finding: Finding) -> str:
-    took = "{} episodes, {:g} s of work, {:g} s of waiting".format(finding.episodes, *finding.seconds)
+    work, waiting = finding.seconds
+    took = f"{finding.episodes} episodes, {work:g} s of work, {waiting:g} s of waiting"
     said = {"rule": finding.rule, "found": finding.found, "took": took}
     said |= {"example": finding.example, "accepted": finding.waived, "again": finding.reproduce}
     lines = [f"  {name}: {text}" for name, text in said.items() if text]
