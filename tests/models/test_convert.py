@@ -96,16 +96,6 @@ def test_what_cannot_be_converted_exactly_is_refused(
         convert(file, converted)
 
 
-def test_an_architecture_is_refused_before_the_tokens_are_read(
-    tmp_path: Path, converted: Path
-) -> None:
-    file = write_gguf(tmp_path / "tiny.gguf", "gemma3")
-    content = file.read_bytes()
-    file.write_bytes(content[: content.index(b"tokenizer.ggml.tokens")])
-    with pytest.raises(ModelError, match="architecture 'gemma3'"):
-        convert(file, converted)
-
-
 def test_a_tokenizer_without_the_merges_of_the_file_is_refused(
     tmp_path: Path, converted: Path
 ) -> None:
