@@ -95,12 +95,6 @@ def test_credit_by_turn_centres_the_returns_to_go(drawn: list[TrajectoryGroup]) 
     assert found == pytest.approx(expected)
 
 
-def test_turns_of_one_rollout_get_what_is_theirs() -> None:
-    table = turn_table([group_of([1.0, 0.0], [0.0, 1.0])])
-    assert advantages(Algorithm(credit="turn"), table).tolist() == [[[0.0, -0.5], [0.0, 0.5]]]
-    assert not advantages(Algorithm(), table).any()
-
-
 def test_returns_that_tie_are_live_if_turns_differ() -> None:
     table = turn_table([group_of([1.0, 0.0], [0.0, 1.0])])
     assert spreads(Algorithm(), table).tolist() == [0.0]
@@ -123,13 +117,6 @@ def test_putting_a_bad_answer_off_earns_no_exact_credit() -> None:
     table = turn_table([TrajectoryGroup([answers, waits], [0.0, 0.0], [{}, {}])])
     at_once, later = advantages(Algorithm(credit="exact"), table)[0, :, 0]
     assert at_once > later
-
-
-def test_remax_learns_from_ties_unless_the_greedy_rollout_ties_too() -> None:
-    drawn = [group_of(1.0, 1.0), group_of(1.0, 1.0)]
-    table = turn_table(drawn, [0.0, 1.0])
-    assert spreads(Algorithm("remax"), table).tolist() == [1.0, 0.0]
-    assert advantages(Algorithm("remax"), table)[:, :, 0].tolist() == [[1.0, 1.0], [0.0, 0.0]]
 
 
 @pytest.mark.parametrize("choices", ALL, ids=lambda one: f"{one.estimator}-{one.credit}")
