@@ -40,8 +40,6 @@ from tokengym.agents.toy_model import MODEL_DIR
 from tokengym.envs import OptionError, Rollouts
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from trl import GRPOConfig
 
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -82,7 +80,7 @@ def trainer_of(**given: Any) -> Any:
 @pytest.mark.nightly
 @pytest.mark.parametrize("world", WORLDS)
 def test_two_steps_of_grpo_train_on_the_tokens_as_sampled(
-    world: str, tmp_path: Path, tokenizer: Any, shows: Callable[[str, str], None]
+    world: str, tmp_path: Path, tokenizer: Any
 ) -> None:
     rollouts = Rollouts(world, codec=CODEC, prompt="terse", token_budget=1500)
     play, batches = WorldRollouts(rollouts, max_reply_tokens=12), []
@@ -131,8 +129,6 @@ def test_two_steps_of_grpo_train_on_the_tokens_as_sampled(
         for old, new in zip(before, trainer.model.parameters(), strict=True)
     )
     assert changed == any(share < 1 for share in dead)
-    for what in ("plays", "group", "tokens", "trains"):
-        shows(what, world)
 
 
 def replies(completion: list[int], own: list[int]) -> list[list[int]]:
@@ -183,9 +179,7 @@ def test_the_tools_of_an_environment_play_the_same_episode(world: str, split: st
 
 @pytest.mark.parametrize("split", SPLITS)
 @pytest.mark.parametrize("level", DESKS)
-def test_desk_tools_play_the_same_episode(
-    level: str, split: str, shows: Callable[[str, str], None]
-) -> None:
+def test_desk_tools_play_the_same_episode(level: str, split: str) -> None:
     called = play_called(level, split, 2)
     tools: Any = environment_factory(Rollouts("forecast", level))()
     for tool in TOOLS[level]:
@@ -212,7 +206,6 @@ def test_desk_tools_play_the_same_episode(
         )
     assert tools.get_reward() == sum(called.played.rewards)
     assert tools.open(note=1) == "The episode is over."
-    shows("tools", level)
 
 
 @pytest.mark.nightly
