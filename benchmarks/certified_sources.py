@@ -21,15 +21,8 @@ from itertools import product as every
 from pathlib import Path
 from typing import Any
 
-from tokengym.agents.certify.source import (
-    MANY_TURNS,
-    Facts,
-    Source,
-    SourceEpisode,
-    SourceStep,
-    TaskPlace,
-)
-from tokengym.agents.certify.sources import package
+from tokengym.agents.certify.source import Facts, Source, SourceEpisode, SourceStep, TaskPlace
+from tokengym.agents.certify.sources import MANY_TURNS, package
 from tokengym.envs.intake.rows import rows_of
 
 SECRETS: Mapping[str, Callable[[Any], str]] = {

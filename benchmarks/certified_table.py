@@ -25,6 +25,7 @@ from typing import Any
 from benchmarks.pages import write_block
 from tokengym.agents.certify.bench import CertifySettings
 from tokengym.agents.certify.certificate import Certificate, read_certificate
+from tokengym.agents.certify.checks import CHECKS
 from tokengym.agents.certify.finding import Severity, Status
 from tokengym.agents.reports.markdown import markdown_table
 from tokengym.agents.settings import typed_words
@@ -61,6 +62,13 @@ def row_of(certificate: Certificate) -> dict[str, Any]:
         "without advantage": {check: found.value for check, found in without(certificate).items()},
         **{str(status): statuses[status] for status in Status if status != Status.FAILED},
     }
+
+
+def of_known_checks(row: Row) -> Row:
+    """Return a row without checks that certify has no longer."""
+    ended = [str(status) for status in Status if status is not Status.FAILED]
+    kept = {name: [check for check in row[name] if check in CHECKS] for name in ended}
+    return {**row, "failed": [one for one in row["failed"] if one["check"] in CHECKS], **kept}
 
 
 def without(certificate: Certificate) -> dict[str, Estimate]:
@@ -230,7 +238,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if chosen.markdown:
         file = data if chosen.made.is_dir() else chosen.made
         known = file.read_text().splitlines() if file.exists() else []
-        rows = renewed(map(json.loads, known), map(row_of, made))
+        old = map(of_known_checks, map(json.loads, known))
+        rows = renewed(old, map(row_of, made))
         for name, table in (
             (SUMMARY, summary(rows)),
             (TEACHES, teaches(rows)),

@@ -23,10 +23,7 @@ from tokengym.envs.registry import specs
 SIZES = (4, 8, 16)
 FLOORS = ("graded", "flat")
 
-HEADER = (
-    *("world", "floor", "below it", "tied pairs"),
-    *(f"dead, G = {size}" for size in SIZES),
-)
+HEADER = (*("world", "floor", "below it", "tied pairs"), *(f"dead, G = {size}" for size in SIZES))
 
 
 def study_ties(world: World, tasks: int) -> dict[str, TieStudy]:

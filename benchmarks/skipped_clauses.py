@@ -20,7 +20,7 @@ from tokengym.agents.reports.markdown import markdown_table
 from tokengym.envs.core.task import Task
 from tokengym.envs.registry import make_world
 from tokengym.envs.warehouse.games.picking.baselines import reading
-from tokengym.envs.warehouse.games.picking.clauses import CLAUSES, Clause
+from tokengym.envs.warehouse.games.picking.clauses import CLAUSES, WORDINGS, Clause
 from tokengym.envs.warehouse.games.picking.oracle import best_command
 from tokengym.envs.warehouse.games.picking.orders import read_shift
 from tokengym.envs.warehouse.games.picking.rules import PickingState
@@ -83,8 +83,8 @@ def measured(tasks: Sequence[Task]) -> Mapping[str, Sequence[Skipped]]:
 def table(plays: Mapping[str, Sequence[Skipped]]) -> str:
     """Return the table, a row for each clause."""
     rows = []
-    for kind, clause in CLAUSES.items():
-        words = clause.wordings[_OF_VALIDATION]
+    for kind in CLAUSES:
+        words = WORDINGS[kind][_OF_VALIDATION]
         costs = [lost(plays[kind], which) for which in ("but_one", "none_read")]
         shares = [f"{cost.value:.0%} ({cost.low:.0%} to {cost.high:.0%})" for cost in costs]
         rows.append((f"`{kind}`", words, str(len(plays[kind])), *shares))

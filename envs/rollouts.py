@@ -21,26 +21,11 @@ from tokengym.envs.train_split import score_in_training, training_world
 Playable: TypeAlias = "Rollouts | World | str | Mapping[str, Any]"
 """World argument of adapters: anything that `Rollouts.of` accepts."""
 
-_CUT_OFF = frozenset(
-    {
-        "abort",
-        "aborted",
-        "cancelled",
-        "content_filter",
-        "error",
-        "incomplete",
-        "length",
-        "max_length",
-        "max_output_tokens",
-        "max_tokens",
-        "model_context_window_exceeded",
-        "model_length",
-        "pause_turn",
-        "safety",
-        "timeout",
-        "truncated",
-    }
-)
+_CUT_OFF = {
+    *("abort", "aborted", "cancelled", "content_filter", "error", "incomplete", "length"),
+    *("max_length", "max_output_tokens", "max_tokens", "model_context_window_exceeded"),
+    *("model_length", "pause_turn", "safety", "timeout", "truncated"),
+}
 
 
 def is_complete(finish_reason: str | None) -> bool:

@@ -49,11 +49,7 @@ PROPER: Mapping[str, Range] = MappingProxyType(
 """Range of each term of a predictor. A malformed answer earns the low ends, and `form` by degrees;
 well-formed ones lose no `form`."""
 ORIGINAL: Mapping[str, Range] = MappingProxyType(
-    {
-        "correctness": Range(-1.0, 1.0),
-        "reasoning": Range(0.0, 0.3),
-        "adaptation": Range(0.0, 0.2),
-    }
+    {"correctness": Range(-1.0, 1.0), "reasoning": Range(0.0, 0.3), "adaptation": Range(0.0, 0.2)}
 )
 """Likewise, of the reward as first described: R in [-1, 1.5], and -1 for a malformed answer."""
 REWARDS: Mapping[str, Mapping[str, Range]] = MappingProxyType(

@@ -149,10 +149,7 @@ def _bootstrap(
 
 
 def _areas(
-    p_N: Floats,
-    y_N: Floats,
-    counts_DE: npt.NDArray[np.intp],
-    event_N: npt.NDArray[np.intp],
+    p_N: Floats, y_N: Floats, counts_DE: npt.NDArray[np.intp], event_N: npt.NDArray[np.intp]
 ) -> Floats:
     """Return the area under the curve of each draw of events that has yes and no."""
     order_N = np.argsort(p_N)

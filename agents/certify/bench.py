@@ -9,7 +9,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from itertools import starmap
 from pathlib import Path
 from statistics import fmean
 from typing import Any, NamedTuple, TypeVar, cast
@@ -29,7 +28,7 @@ from tokengym.agents.certify.source import (
     say,
 )
 from tokengym.agents.certify.stopwatch import Stopwatch
-from tokengym.agents.certify.strategies import Candidate, Trials
+from tokengym.agents.certify.strategies import Trials
 from tokengym.agents.settings import Settings, option, typed_words
 from tokengym.envs.core.display import shorten
 from tokengym.envs.core.seeding import generator
@@ -182,6 +181,11 @@ class Bench:
         work, waited = self._watch.read()
         return round(work - self._begun[1], 3), round(max(waited - self._begun[2], 0.0), 3)
 
+    @property
+    def played(self) -> int:
+        """Episodes played since the check began."""
+        return len(self.table) - self._begun[0]
+
     def require_time(self) -> None:
         """Check that the patience for the check has not ended.
 
@@ -192,7 +196,7 @@ class Bench:
             work, waited = self.taken()
             raise Untold(
                 f"it was not finished in its share of {self.settings.patience:g} s of processor "
-                f"time (--patience): it played {len(self.table) - self._begun[0]} episodes in "
+                f"time (--patience): it played {self.played} episodes in "
                 f"{work:.1f} s of work and {waited:.1f} s of waiting"
             )
 
@@ -214,35 +218,10 @@ class Bench:
 
     def lacks(self, what: str) -> str:
         """Return why there is no such thing here; empty if there is."""
-        facts, recorded = self.source.facts, bool(self.source.rollouts)
-        asked = self.chosen if what in ("references", "claims") else ()
-        views = [self.view(place) for place in asked]
-        lacking = {
-            "play": (recorded, "recorded rollouts cannot be played"),
-            "references": (
-                not any(view.reference for view in views),
-                "no right reply is known",
-            ),
-            "claims": (
-                all(view.claim is None for view in views),
-                "the return of the right reply is unknown (--option best=…)",
-            ),
-            "splits": (not facts.splits, "the source has no splits"),
-            "seeds": (not facts.seeded, "no seed sets Tasks apart"),
-            "harder": (not self.harder, "no harder setting is named (--harder)"),
-            "turns": (facts.turns < 2, "an episode has one reply"),
-            "batches": (not facts.batched, "it scores one reply at a time"),
-            "right answers": (
-                what == "right answers" and self.kind == "proper_score",
-                "a proper score pays cautious answers (--kind)",
-            ),
-            "grades": (
-                what == "grades" and self.kind == "pass_fail",
-                "a grader of right and wrong pays all wrong answers alike (--kind)",
-            ),
-        }
-        lacks, words = lacking.get(what, (False, ""))
-        return words * lacks
+        if what not in _NEEDS:
+            return ""
+        lacks, words = _NEEDS[what]
+        return words * lacks(self)
 
     @cached_property
     def kind(self) -> str:
@@ -282,9 +261,8 @@ class Bench:
         if place not in self._views:
             self.require_time()
             # The example it shows is kept, but nothing that a source holds to play it.
-            self._views[place] = replace(
-                begin(self.source, place), reply=lambda _: SourceStep(0.0, True)
-            )
+            begun = begin(self.source, place)
+            self._views[place] = replace(begun, reply=lambda _: SourceStep(0.0, True))
         return self._views[place]
 
     def play(self, place: TaskPlace, policy: Policy) -> Trace:
@@ -377,21 +355,11 @@ class Bench:
         """Return the mean as a share of the range from the lowest return to a solution's."""
         return mean_estimate([(value - self.low) / self.reach for value in returns], (0.0, 1.0))
 
-    def best(
-        self, policies: Mapping[str, Policy], known: Mapping[str, list[float]] | None = None
-    ) -> Blind:
-        """Choose the policy that earns most on one half of the Tasks, and score it on the other.
-
-        Args:
-            policies: the policies by name.
-            known: what some of them earned already on the half to choose on.
-        """
-        known = known or {}
-        trials = Trials[TaskPlace, str](
-            self.chosen, lambda place, name: self.earned(place, policies[name])
-        )
-        untried = trials.halved(name for name in policies if name not in known)
-        name = trials.best([*untried, *starmap(Candidate, known.items())], 1)[0].who
+    def best(self, policies: Mapping[str, Policy]) -> Blind:
+        """Choose the policy that earns most on one half of the Tasks, and score it on the other."""
+        earn = lambda place, name: self.earned(place, policies[name])  # noqa: E731
+        trials = Trials[TaskPlace, str](self.chosen, earn)
+        name = trials.halved(policies)[0].who
         return self.blind_of(name, [self.play(place, policies[name]) for place in self.scored])
 
     def blind_of(self, name: str, traces: Sequence[Trace]) -> Blind:
@@ -407,6 +375,30 @@ class Bench:
             f"always answering {_first(said)}": self.say(*said)
             for said in (*((reply,) for reply in FIXED), *known)
         }
+
+
+_NEEDS: Mapping[str, tuple[Callable[[Bench], bool], str]] = {
+    "play": (lambda bench: bool(bench.source.rollouts), "recorded rollouts cannot be played"),
+    "references": (lambda bench: not bench.known(bench.chosen), "no right reply is known"),
+    "claims": (
+        lambda bench: all(bench.view(place).claim is None for place in bench.chosen),
+        "the return of the right reply is unknown (--option best=…)",
+    ),
+    "splits": (lambda bench: not bench.source.facts.splits, "the source has no splits"),
+    "seeds": (lambda bench: not bench.source.facts.seeded, "no seed sets Tasks apart"),
+    "harder": (lambda bench: not bench.harder, "no harder setting is named (--harder)"),
+    "turns": (lambda bench: bench.source.facts.turns < 2, "an episode has one reply"),
+    "batches": (lambda bench: not bench.source.facts.batched, "it scores one reply at a time"),
+    "right answers": (
+        lambda bench: bench.kind == "proper_score",
+        "a proper score pays cautious answers (--kind)",
+    ),
+    "grades": (
+        lambda bench: bench.kind == "pass_fail",
+        "a grader of right and wrong pays all wrong answers alike (--kind)",
+    ),
+}
+"""What a check may need: whether a source lacks it, and how to say so."""
 
 
 def _guess(bench: Bench) -> str:

@@ -20,7 +20,7 @@ from tokengym.agents.settings import plain, read_plain, typed_words
 from tokengym.envs.core.errors import DataError, OptionError, require_one_of
 from tokengym.rewards.estimates import Estimate
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 """Version of the JSON; it goes up whenever older certificates can no longer be read."""
 
 Progress = Callable[[str, int, int], None]
@@ -102,9 +102,7 @@ def read_certificate(path: Path) -> Certificate:
             return read_plain(Certificate, data)
     except (ValueError, AttributeError) as error:
         raise DataError(f"{file} is no certificate: {error}") from error
-    raise DataError(
-        f"{file} has schema {version!r}; this version of Tokengym reads {SCHEMA_VERSION}"
-    )
+    raise DataError(f"{file} has schema {version!r}; this Tokengym reads {SCHEMA_VERSION}")
 
 
 def certificate_schema() -> dict[str, Any]:
@@ -159,16 +157,13 @@ def certify(
     found: dict[str, Finding] = {}
 
     def made() -> Certificate:
-        each = (_rested(one, found.get(one.name), bench) for one in chosen)
+        now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+        each = tuple(_rested(one, found.get(one.name), bench) for one in chosen)
+        kind, whole = settings.kind or bench.guessed, len(found) == len(chosen)
         return Certificate(
-            *(SCHEMA_VERSION, target, source.facts.package, version("tokengym"), _now()),
-            *(dict(options or {}), settings, network, tuple(each)),
-            *(
-                dict(harder_options),
-                source.facts.turns,
-                settings.kind or bench.guessed,
-                len(found) == len(chosen),
-            ),
+            *(SCHEMA_VERSION, target, source.facts.package, version("tokengym"), now),
+            *(dict(options or {}), settings, network, each),
+            *(dict(harder_options), source.facts.turns, kind, whole),
         )
 
     bench.expect(len(chosen))
@@ -189,10 +184,6 @@ def _rested(check: Check, finding: Finding | None, bench: Bench) -> Finding:
     return replace(finding, status=Status.UNTOLD, found=cause + RESTS) if cause else finding
 
 
-def _now() -> str:
-    return datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
-
-
 def certify_target(
     target: str,
     options: Mapping[str, Any],
@@ -200,13 +191,11 @@ def certify_target(
     limits: Limits,
     *,
     harder: Mapping[str, Any] | None = None,
-    only: Collection[str] = (),
-    progress: Progress | None = None,
-    keep: Callable[[Certificate], None] | None = None,
+    **how: Any,
 ) -> Certificate:
     """Open a target in a process of its own and run the checks; see `certify`.
 
-    A target that hangs while it is opened is certified by its prompts alone.
+    A grader that hangs while it is opened is certified by its prompts alone.
 
     Raises:
         SourceFailure: if the target cannot be opened.
@@ -220,18 +209,11 @@ def certify_target(
             try:
                 return opened.enter_context(closing(Sandbox(target, taken, limits)))
             except SourceFailure as failure:
-                if not failure.hung:
+                if not (failure.hung and "prompts" in taken):
                     raise
-                return Unopened(target, taken.get("prompts"), str(failure))
+                return Unopened(target, Path(taken["prompts"]), str(failure))
 
         source, hard = of({}), (of(harder), harder) if harder else None
         network = isinstance(source, Sandbox) and not source.isolated
-        more = {
-            "limits": typed_words(limits),
-            "options": options,
-            "only": only,
-            "network": network,
-            "progress": progress,
-            "keep": keep,
-        }
-        return certify(source, target, settings, harder=hard, **more)  # type: ignore[arg-type]
+        more = {"options": options, "limits": typed_words(limits), "network": network, **how}
+        return certify(source, target, settings, harder=hard, **more)

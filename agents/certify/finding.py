@@ -58,30 +58,19 @@ class CheckVerdict:
 
     Attributes:
         passed: whether the rule holds.
-        done: what was done.
         found: what came out.
         estimate: the rate or mean that was measured, if one was.
         example: a Task and a reply that show a failure.
-        sure: how sure that is; empty where it follows from the estimate.
         severity: of this failure, if it is not that of the check.
         played_by: the check that played the example, if another one did.
     """
 
     passed: bool
-    done: str
     found: str
     estimate: Estimate | None = None
     example: str = ""
-    sure: str = ""
     severity: Severity | None = None
     played_by: str = ""
-
-    @property
-    def certainty(self) -> str:
-        """How sure that is, in words."""
-        if self.estimate is None or self.estimate.low == self.estimate.high:
-            return self.sure or "one example suffices; without one, as far as it was tried"
-        return self.sure or f"95 % interval over {self.estimate.samples} Tasks or groups"
 
 
 @dataclass(frozen=True)
@@ -94,13 +83,12 @@ class Finding:
         rule: what should be true.
         severity: what it means if it is not.
         status: how the check ended.
-        done: what was done.
         found: what came out, or why nothing did.
-        sure: how sure that is.
         estimate: the rate or mean with its interval, if one was measured.
         example: a Task and a reply that show it.
         reproduce: the command that runs this check alone.
         waived: why a failure is accepted; empty if it is not.
+        episodes: how many it played.
         seconds: of processor time that it took, and of waiting.
     """
 
@@ -109,13 +97,12 @@ class Finding:
     rule: str
     severity: Severity
     status: Status
-    done: str = ""
     found: str = ""
-    sure: str = ""
     estimate: Estimate | None = None
     example: str = ""
     reproduce: str = ""
     waived: str = ""
+    episodes: int = 0
     seconds: tuple[float, float] = field(default=(0.0, 0.0), compare=False)
 
     @property
@@ -160,14 +147,14 @@ class Check:
     def unbegun(self, bench: Bench) -> Finding:
         """Return the finding that nothing was done yet."""
         said = self.name, self.group, self.rule, self.severity, Status.UNTOLD
-        return Finding(
-            *said, found="the run was stopped before", reproduce=bench.command(self.name)
-        )
+        again = bench.command(self.name)
+        return Finding(*said, found="the run was stopped before", reproduce=again)
 
     def find(self, bench: Bench) -> Finding:
         """Run the check; whatever the environment does, it ends in a finding."""
         bench.begin(self.name)
-        return replace(self._found(bench), seconds=bench.taken())
+        found = self._found(bench)
+        return replace(found, episodes=bench.played, seconds=bench.taken())
 
     def _found(self, bench: Bench) -> Finding:
         found = replace(self.unbegun(bench), found="")
@@ -200,9 +187,7 @@ class Check:
             severity=self.severity if verdict.passed else verdict.severity or self.severity,
             reproduce=bench.command(self.name, verdict.played_by),
             status=Status.PASSED if verdict.passed else Status.FAILED,
-            done=verdict.done,
             found=verdict.found,
-            sure=verdict.certainty,
             estimate=verdict.estimate,
             example="" if verdict.passed else verdict.example,
         )

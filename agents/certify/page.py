@@ -43,11 +43,8 @@ def certificate_report(certificate: Certificate) -> Report:
         (group, [finding for finding in findings if finding.group == group]) for group in GROUPS
     ]
     details = Text("\n\n".join(map(_details, findings)), "Checks in detail")
-    return Report(
-        f"{certificate.target}: {certificate.package}",
-        lines,
-        (*(_table(group, several) for group, several in groups if several), details),
-    )
+    tables = (_table(group, several) for group, several in groups if several)
+    return Report(f"{certificate.target}: {certificate.package}", lines, (*tables, details))
 
 
 def step_summary(
@@ -111,13 +108,9 @@ def _status(finding: Finding) -> str:
 
 
 def _details(finding: Finding) -> str:
-    said = {
-        "rule": finding.rule,
-        "done": finding.done,
-        "found": finding.found,
-        "how sure": finding.sure,
-    }
-    said |= {"took": f"{finding.seconds[0]:g} s of work, {finding.seconds[1]:g} s of waiting"}
+    work, waiting = finding.seconds
+    took = f"{finding.episodes} episodes, {work:g} s of work, {waiting:g} s of waiting"
+    said = {"rule": finding.rule, "found": finding.found, "took": took}
     said |= {"example": finding.example, "accepted": finding.waived, "again": finding.reproduce}
     lines = [f"  {name}: {text}" for name, text in said.items() if text]
     return "\n".join([f"{finding.check}: {_status(finding)}", *lines])

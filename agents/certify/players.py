@@ -34,9 +34,8 @@ def player(name: str) -> Player:
 
         own: Policy = load(name)
         return lambda bench, place, member: own
-    raise OptionError(
-        f"--policy takes {list(SCRIPTED)}, openai:MODEL@URL or FILE.py:NAME, got {name!r}"
-    )
+    known = [*SCRIPTED]
+    raise OptionError(f"--policy takes {known}, openai:MODEL@URL or FILE.py:NAME, got {name!r}")
 
 
 def _conversation(name: str) -> Policy:

@@ -41,15 +41,8 @@ _ENDING = 5.0
 _LONGEST_LINE = 1 << 26
 _PASSED = (
     *("PATH", "HOME", "USER", "LOGNAME", "LANG", "LANGUAGE", "TZ", "TMPDIR", "TEMP", "TMP"),
-    *(
-        "VIRTUAL_ENV",
-        "CONDA_PREFIX",
-        "LD_LIBRARY_PATH",
-        "SYSTEMROOT",
-        "USERPROFILE",
-        "HF_HOME",
-        "XDG_CACHE_HOME",
-    ),
+    *("VIRTUAL_ENV", "CONDA_PREFIX", "LD_LIBRARY_PATH", "SYSTEMROOT", "USERPROFILE"),
+    *("HF_HOME", "XDG_CACHE_HOME"),
 )
 _PASSED_KINDS = ("LC_", "PYTHON", "OMP_", "MKL_", "OPENBLAS_", "CUDA_")
 """Variables of the environment, and beginnings of their names, that hold no secrets."""
@@ -116,11 +109,10 @@ class Sandbox(Source):
 
     def start(self, place: TaskPlace) -> SourceEpisode:
         """Begin an episode in the process."""
-        if self._process is None:
-            self._spawn()
         self._started += 1
-        number, process = self._started, self._process
+        number = self._started
         begun = self._ask(f"starting {place}", do="start", place=astuple(place), number=number)
+        process = self._process
 
         def reply(text: str) -> SourceStep:
             if self._process is not process:
@@ -132,15 +124,11 @@ class Sandbox(Source):
 
     def batch(self, asked: Sequence[tuple[TaskPlace, str]]) -> Any:
         """Score replies in one call in the process."""
-        if self._process is None:
-            self._spawn()
         pairs = [(astuple(place), reply) for place, reply in asked]
         return self._ask(f"scoring {len(asked)} replies at once", do="batch", asked=pairs)["paid"]
 
     def memory(self) -> int | None:
         """Return the bytes of memory that the process holds."""
-        if self._process is None:
-            self._spawn()
         held: int | None = self._ask("measuring memory", do="memory")["bytes"]
         return held
 
@@ -151,8 +139,6 @@ class Sandbox(Source):
 
     def draw_random(self) -> None:
         """Draw from the global generators of the process."""
-        if self._process is None:
-            self._spawn()
         self._ask("drawing random numbers", do="draw")
 
     def fresh(self, *, hashes: int | None = None, ahead: float | None = None) -> "Sandbox":
@@ -178,19 +164,12 @@ class Sandbox(Source):
 
     def _spawn(self) -> None:
         self._answers = queue.SimpleQueue()
-        self._process = subprocess.Popen(
-            [sys.executable, worker.__file__],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            text=True,
-            errors="replace",
-            env=self._environment(),
-            start_new_session=True,
-        )
-        self._reader = threading.Thread(
-            target=_forward, args=(self._process.stdout, self._answers), daemon=True
-        )
+        pipes: Any = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+        pipes |= {"stderr": subprocess.DEVNULL, "errors": "replace", "start_new_session": True}
+        words = [sys.executable, worker.__file__]
+        self._process = subprocess.Popen(words, env=self._environment(), **pipes)
+        read = self._process.stdout, self._answers
+        self._reader = threading.Thread(target=_forward, args=read, daemon=True)
         self._reader.start()
         limits = {"memory": int(self._limits.memory * 2**30), "network": self._limits.network}
         limits["clock"] = self.ahead is not None
@@ -207,12 +186,8 @@ class Sandbox(Source):
     def _environment(self) -> dict[str, str]:
         """Return the variables that the process sees: not those that may hold keys."""
         usual = (*_PASSED, *self._limits.pass_env)
-        seen = {
-            name: value
-            for name, value in os.environ.items()
-            if name in usual or name.startswith(_PASSED_KINDS)
-        }
-        return {**seen, "PYTHONHASHSEED": str(self._hashes)}
+        seen = (name for name in os.environ if name in usual or name.startswith(_PASSED_KINDS))
+        return {**{name: os.environ[name] for name in seen}, "PYTHONHASHSEED": str(self._hashes)}
 
     def _ask(self, doing: str, seconds: float = 0.0, **request: Any) -> dict[str, Any]:
         """Send a request and return the answer.
@@ -221,6 +196,8 @@ class Sandbox(Source):
             RemoteError: what the environment raised.
             SourceFailure: if its process hangs or dies, or wrote an answer of its own.
         """
+        if self._process is None:
+            self._spawn()
         process = self._process
         assert process is not None
         assert process.stdin is not None

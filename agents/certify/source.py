@@ -20,10 +20,6 @@ _LONGEST = 100_000
 """Most characters of a reply that is played."""
 
 
-MANY_TURNS = 64
-"""Most replies of an episode where the environment names no limit."""
-
-
 class SourceFailure(TokengymError, RuntimeError):
     """The environment's process hung, ended, or could not start.
 

@@ -1,4 +1,4 @@
-"""Strategies without understanding: rules with parameters, and replies that mean nothing.
+"""Strategies without understanding: rules with parameters.
 
 They are made of the replies of a world's own simple policies, so they fit any world: of a reply, or
 of lines of any replies, each number is scaled, shifted, and changed by weighted numbers of the text
@@ -15,6 +15,8 @@ from typing import Generic, NamedTuple, Self, TypeVar
 
 import numpy as np
 
+from tokengym.agents.certify.source import say
+from tokengym.envs.core.display import shorten
 from tokengym.rewards.arrays import Floats
 
 T = TypeVar("T")
@@ -29,9 +31,8 @@ _PLACES = 40
 """Numbers of a text that are looked at, from its beginning and from its end."""
 _LARGEST = 1e9
 """Largest number in a reply, however large those of a text are."""
-_KINDS = {"rule": 0.45, "lines": 0.25, "number": 0.1, "nonsense": 0.08, "copy": 0.08, "stop": 0.04}
+_KINDS = {"rule": 0.6, "lines": 0.25, "number": 0.1, "stop": 0.05}
 """How often strategies are drawn that begin with each."""
-_NONSENSE = ("", "I cannot say.", "?", "0", "1 2 3", "DONE\n" * 50)
 
 _KEPT = 0.1
 """Share of the strategies that each round but the last keeps."""
@@ -54,7 +55,6 @@ class Strategy:
         space: what the parameters are drawn from.
         rule: the simple rule whose reply it is, if any.
         fixed: the text otherwise; `None` ends the episode by the token budget.
-        copied: how many of the text's last lines are repeated instead; 0 for none.
         scale: factor of the numbers.
         shift: what is added to them.
         weights: by place in the text, the factor of the number there that is added.
@@ -64,7 +64,6 @@ class Strategy:
     space: "StrategySpace"
     rule: str = ""
     fixed: str | None = None
-    copied: int = 0
     scale: float = 1.0
     shift: float = 0.0
     weights: Mapping[int, float] = field(default_factory=dict)
@@ -75,11 +74,7 @@ class Strategy:
         shown = _numbers(text, turn) if self.weights or self.above else []
         if self.above is not None and _at_place(shown, self.above[0]) > self.above[1]:
             return self.above[2].reply(text, turn, simple)
-        said = self.fixed
-        if self.copied:
-            said = "\n".join(text.splitlines()[-self.copied :])
-        elif self.rule:
-            said = _at_turn(simple[self.rule], turn)
+        said = say(*simple[self.rule])(text, turn) if self.rule else self.fixed
         if said is None or (self.scale, self.shift, *self.weights) == (1.0, 0.0):
             return said
         added = self.shift + sum(w * _at_place(shown, place) for place, w in self.weights.items())
@@ -99,12 +94,9 @@ class Strategy:
         above = self.space.draw_threshold(rng, 0) if rng.random() < 0.1 else self.above
         if above is not None and rng.random() < 0.5:
             above = (*above[:2], above[2].vary(rng))
-        varied = replace(
-            self,
-            scale=self.scale * math.exp(step()),
-            shift=self.shift + step() * self.space.spreads[self.rule],
-            above=above,
-        )
+        scale = self.scale * math.exp(step())
+        shift = self.shift + step() * self.space.spreads[self.rule]
+        varied = replace(self, scale=scale, shift=shift, above=above)
         return varied.weighted(rng) if rng.random() < 0.4 else varied
 
     def weighted(self, rng: np.random.Generator) -> Self:
@@ -119,18 +111,15 @@ class Strategy:
         return replace(self, weights=weights, shift=self.shift - weight * float(values.mean()))
 
     def __str__(self) -> str:
-        """Describe the strategy in words."""
-        said = "stop" if self.fixed is None else repr(self.fixed[:60])
-        if self.copied:
-            said = f"the last {self.copied} lines of the text"
-        elif self.rule:
-            said = f"{self.rule}'s reply"
-        said += f" x {self.scale:.3g}" if self.scale != 1.0 else ""
-        said += f" {self.shift:+.3g}" if self.shift else ""
-        said += "".join(f" {weight:+.3g}<{place}>" for place, weight in self.weights.items())
-        if self.above is None:
-            return said
-        return "{}, where <{}> > {:g} {}".format(said, *self.above)
+        """Describe what the strategy does, not how it was drawn."""
+        if self.rule:
+            changed = bool(self.weights) or (self.scale, self.shift) != (1, 0)
+            words = "giving every Task the right reply to one" + ", its numbers changed" * changed
+        elif self.fixed is None:
+            words = "ending the episode by the token budget"
+        else:
+            words = f"always answering {shorten(repr(self.fixed))}"
+        return words + ", or another reply by a number of the text" * (self.above is not None)
 
 
 class StrategySpace(NamedTuple):
@@ -159,24 +148,16 @@ class StrategySpace(NamedTuple):
             place: np.array([row[place] for row in shown if -len(row) <= place < len(row)])
             for place in range(-_PLACES, _PLACES)
         }
-        return cls(
-            list(lines)[:_LINES_KEPT],
-            {
-                rule: float(np.std(_numbers("\n".join(said))[1:] or [0.0]))
-                for rule, said in replies.items()
-            },
-            {place: row for place, row in places.items() if len(set(row.tolist())) > 1},
-        )
+        numbers = {rule: _numbers("\n".join(said))[1:] for rule, said in replies.items()}
+        spreads = {rule: float(np.std(several or [0.0])) for rule, several in numbers.items()}
+        varied = {place: row for place, row in places.items() if len(set(row.tolist())) > 1}
+        return cls(list(lines)[:_LINES_KEPT], spreads, varied)
 
     def draw(self, rng: np.random.Generator, depth: int = _DEPTH) -> Strategy:
         """Draw a strategy with at most `depth` thresholds."""
         kind = rng.choice([*_KINDS], p=[*_KINDS.values()])
         if kind == "stop":
             return Strategy(self)
-        if kind == "nonsense":
-            return Strategy(self, fixed=str(rng.choice(_NONSENSE)))
-        if kind == "copy":
-            return Strategy(self, copied=int(rng.integers(1, 6)))
         if kind == "rule":
             drawn = Strategy(self, str(rng.choice(list(self.spreads)[:-1])))
         else:
@@ -249,11 +230,6 @@ def search_space(
 def _numbers(text: str, turn: int = 0) -> list[float]:
     """Return the number of the turn, and those in a text that are no parts of names."""
     return [float(turn), *map(float, _NUMBER.findall(text))]
-
-
-def _at_turn(replies: Sequence[str], turn: int) -> str:
-    """Return the reply at a turn, the last one after the end."""
-    return replies[min(turn, len(replies) - 1)] if replies else ""
 
 
 def _at_place(numbers: Sequence[float], place: int) -> float:

@@ -8,6 +8,7 @@ source, and then ends whatever that left behind.
 import contextlib
 import ctypes
 import datetime
+import gc
 import importlib
 import json
 import os
@@ -104,42 +105,27 @@ def queued(process: str) -> float:
 def _shift_clock() -> list[float]:
     """Let the clock of `time` and `datetime` go ahead by the seconds in the list that is returned.
 
-    Code that imports them later sees it; elapsed and processor time stay as they are.
+    Code that imports them later sees it; elapsed and processor time stay as they are. The class of
+    dates stays the same one: extensions, such as pandas's, are built on its layout.
     """
-    ahead, now, real, day = [0.0], time.time, datetime.datetime, datetime.date
-
-    class Like(type):
-        def __instancecheck__(cls, other: object) -> bool:
-            return isinstance(other, cls.__mro__[1])
-
-        def __subclasscheck__(cls, other: type) -> bool:
-            return issubclass(other, cls.__mro__[1])
-
-    class ShiftedDateTime(real, metaclass=Like):  # type: ignore[misc, valid-type]
-        @classmethod
-        def now(cls, tz: Any = None) -> Any:
-            return real.fromtimestamp(time.time(), tz)
-
-        @classmethod
-        def utcnow(cls) -> Any:
-            return real.fromtimestamp(time.time(), datetime.UTC).replace(tzinfo=None)
-
-        today = now
-
-    class ShiftedDate(day, metaclass=Like):  # type: ignore[misc, valid-type]
-        @classmethod
-        def today(cls) -> Any:
-            return day.fromtimestamp(time.time())
+    ahead, now = [0.0], time.time
 
     def given(read: Any) -> Any:
         return lambda at=None: read(time.time() if at is None else at)
+
+    def utcnow(cls: Any) -> Any:
+        return cls.fromtimestamp(time.time(), datetime.UTC).replace(tzinfo=None)
 
     write, shown = time.strftime, time.localtime
     time.time = lambda: now() + ahead[0]
     time.time_ns = lambda: int(1e9 * time.time())
     time.localtime, time.gmtime, time.ctime = map(given, (shown, time.gmtime, time.ctime))
     time.strftime = lambda form, *said: write(form, *(said or (time.localtime(),)))
-    datetime.datetime, datetime.date = ShiftedDateTime, ShiftedDate  # type: ignore[misc]
+    # `today` asks `time.time`; other methods are replaced where no assignment reaches.
+    (methods,) = gc.get_referents(datetime.datetime.__dict__)
+    methods["now"] = classmethod(lambda cls, tz=None: cls.fromtimestamp(time.time(), tz))
+    methods["utcnow"] = classmethod(utcnow)
+    ctypes.pythonapi.PyType_Modified(ctypes.py_object(datetime.datetime))
     return ahead
 
 

@@ -105,15 +105,12 @@ class ProbeBatch:
         return replace(self, table=self.table.at(rows_P))
 
 
-def logged_logprobs(
-    rollouts: Sequence[ProbeRollout], table: ScoreTable, otherwise_K: Floats
+def logged(
+    name: str, rollouts: Sequence[ProbeRollout], table: ScoreTable, otherwise_K: Floats
 ) -> Floats:
-    """Return what rollouts say their tokens were sampled with; `otherwise_K` where they do not."""
-    sampled_K = otherwise_K.copy()
-    for k, (n, at, kind) in enumerate(
-        zip(table.rollout_K, table.place_K, table.kind_K, strict=True)
-    ):
-        logged = rollouts[n].logprobs
-        if logged is not None and kind == COMPLETION and rollouts[n].mask[at]:
-            sampled_K[k] = logged[at]
-    return sampled_K
+    """Return `logprobs` or `advantages` as rollouts have them, of completions; others elsewhere."""
+    values_K = otherwise_K.copy()
+    for k in np.flatnonzero(table.kind_K == COMPLETION):
+        values = getattr(rollouts[table.rollout_K[k]], name)
+        values_K[k] = otherwise_K[k] if values is None else values[table.place_K[k]]
+    return values_K

@@ -93,6 +93,7 @@ def _kinds(batch: ProbeBatch) -> Iterator[tuple[str, str, Flags]]:
     yield "prompts trained", "the prompt", kind_K <= LAST_PROMPT
     yield "observations trained", "text of the environment", batch.read_K
     yield "end untrained", "the end token", final_K & ~batch.cut_N[rollout_K]
+    yield "end untrained", "the last token of a reply", final_K
     yield "end untrained", "the last token of each turn", ends_K
     yield "first token", "the first token of a reply", own_K & (batch.table.place_K == 0)
     yield "only the last turn", "every turn but the last", own_K & (turn_K < last_K)
@@ -134,7 +135,7 @@ def rollout_factors(batch: ProbeBatch, fit: Fit, weights_K: Floats) -> tuple[Flo
 
 
 def described(batch: ProbeBatch, fit: Fit, due_K: Floats, allowed: float) -> Iterator[str]:
-    """Yield what the weights of tokens look like: by rollout or by place."""
+    """Yield whether the weights of tokens, or of whole rollouts, are wrong."""
     unexplained = fit.unexplained
     if unexplained > allowed:
         yield (
@@ -153,7 +154,6 @@ def described(batch: ProbeBatch, fit: Fit, due_K: Floats, allowed: float) -> Ite
         f"tokens of a rollout weigh differently ({percent(left)} of the update): the mask, the "
         "ratio or the average over tokens is wrong"
     )
-    yield from _places(batch, fit, due_K)
 
 
 def _rollouts(batch: ProbeBatch, factors_N: Floats, due_K: Floats) -> Iterator[str]:
@@ -166,18 +166,5 @@ def _rollouts(batch: ProbeBatch, factors_N: Floats, due_K: Floats) -> Iterator[s
     far_N = np.where(large_N, np.abs(relative_N - 1.0), 0.0)
     for n in np.argsort(-far_N)[:3]:
         one = batch.rollouts[n]
-        yield (
-            f"rollout {n + 1} (group {one.group!r}, reward {one.reward:g}) counts "
-            f"{relative_N[n]:.2g} times"
-        )
-
-
-def _places(batch: ProbeBatch, fit: Fit, due_K: Floats) -> Iterator[str]:
-    weights_K, table = fit.weights_K(), batch.table
-    large_K = np.abs(due_K) > _NOTHING * np.abs(due_K).max()
-    relative_K = np.divide(weights_K, due_K, out=np.zeros_like(due_K), where=large_K)
-    places = (large_K & (table.place_K == place) for place in range(8))
-    medians = [float(np.median(relative_K[here])) for here in places if here.any()]
-    largest = max(map(abs, medians)) or 1.0
-    shown = ", ".join(f"{median / largest:.2g}" for median in medians)
-    yield f"weight by place in the completion, relative to what is due: {shown}"
+        name = f"rollout {n + 1} (group {one.group!r}, reward {one.reward:g})"
+        yield f"{name} counts {relative_N[n]:.2g} times"

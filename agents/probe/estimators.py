@@ -9,9 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tokengym.agents.probe.batch import ProbeBatch
-from tokengym.agents.probe.scores import COMPLETION
 from tokengym.rewards.arrays import Floats, Ints
-from tokengym.rewards.estimators import ESTIMATORS, Batch
 
 CENTRED = "centred by group"
 STANDARDISED = tuple(product((1, 0), (0.0, 1e-8, 1e-6, 1e-5, 1e-4)))
@@ -78,21 +76,9 @@ def expected_cosine(size: int, ddof: int, epsilon: float) -> float:
 
 
 def estimators(batch: ProbeBatch, rewards_N: Floats, groups_N: Ints) -> Iterator[BatchAdvantages]:
-    """Yield the known estimators of a batch, the unbiased ones first, then others of the registry.
+    """Yield the known estimators of a batch, the unbiased ones first.
 
-    Args:
-        batch: the batch.
-        rewards_N: its returns, or what a fault makes of them.
-        groups_N: its groups, or what a fault makes of them.
-    """
-    known = list(independent(batch, rewards_N, groups_N))
-    yield from known
-    names = {estimator.name for estimator in known}
-    yield from (more for more in registered(batch, rewards_N, groups_N) if more.name not in names)
-
-
-def independent(batch: ProbeBatch, rewards_N: Floats, groups_N: Ints) -> Iterator[BatchAdvantages]:
-    """Yield estimators that are computed here, by no code of the trainers that are probed.
+    They are computed here, by no code of the trainers that are probed.
 
     Args:
         batch: the batch.
@@ -108,34 +94,12 @@ def independent(batch: ProbeBatch, rewards_N: Floats, groups_N: Ints) -> Iterato
     noisier = "the baseline adds noise only"
     by_batch_N = rewards_N - rewards_N.mean()
     yield BatchAdvantages("centred by batch", by_batch_N[rollout_K], noise=noisier)
-    yield BatchAdvantages(
-        "rewards as they are", rewards_N[rollout_K], noise="no baseline: noise only"
-    )
+    yield BatchAdvantages("rewards as they are", rewards_N[rollout_K], noise="no baseline")
     for ddof, epsilon in STANDARDISED:
         name = f"standardised by group (ddof {ddof}, eps {epsilon:g})"
         divided_N = standardised(rewards_N, groups_N, ddof, epsilon)
         yield BatchAdvantages(name, divided_N[rollout_K], "standardised", standard=(ddof, epsilon))
     yield from _by_batch(batch, centred_N)
-
-
-def registered(batch: ProbeBatch, rewards_N: Floats, groups_N: Ints) -> Iterator[BatchAdvantages]:
-    """Yield the estimators of Tokengym's own trainer, by the registry's code.
-
-    `estimators` computes those that are known to it independently, under the same names.
-    """
-    counts_N, tokens_N = np.bincount(groups_N), batch.counts_N(batch.own_K)
-    place_N = np.zeros(len(groups_N), int)
-    for group in range(len(counts_N)):
-        place_N[groups_N == group] = np.arange(counts_N[group])
-    shape = (len(counts_N), int(counts_N.max()))
-    values, tokens, counted = np.zeros(shape), np.zeros(shape), np.zeros(shape, np.bool_)
-    values[groups_N, place_N], tokens[groups_N, place_N] = rewards_N, tokens_N
-    counted[groups_N, place_N] = True
-    asked = Batch(values, counted, tokens)
-    for name, entry in ESTIMATORS.items():
-        found_N = entry.advantages(asked)[groups_N, place_N]
-        bias = "" if entry.unbiased else name
-        yield BatchAdvantages(entry.title, found_N[batch.table.rollout_K], bias)
 
 
 def _by_batch(batch: ProbeBatch, centred_N: Floats) -> Iterator[BatchAdvantages]:
@@ -172,17 +136,6 @@ def _by_turn(batch: ProbeBatch, credit: Callable[[Floats], Floats]) -> Floats:
     credit_NT = credit(rewards_NT).copy()
     for turn in range(turns):
         taken = taken_NT[:, turn]
-        groups = batch.groups_N[taken]
-        credit_NT[taken, turn] -= group_means(
-            credit_NT[taken, turn], np.unique(groups, return_inverse=True)[1]
-        )
+        groups = np.unique(batch.groups_N[taken], return_inverse=True)[1]
+        credit_NT[taken, turn] -= group_means(credit_NT[taken, turn], groups)
     return np.asarray(credit_NT[batch.table.rollout_K, np.maximum(batch.turn_K, 0)])
-
-
-def logged_advantages(batch: ProbeBatch) -> Floats:
-    """Return the advantages that a trainer logged, of every column; 0 where there are none."""
-    table, advantages_K = batch.table, np.zeros(len(batch.table.kind_K))
-    for k in np.flatnonzero(table.kind_K == COMPLETION):
-        logged = batch.rollouts[table.rollout_K[k]].advantages
-        advantages_K[k] = logged[table.place_K[k]] if logged else 0.0
-    return advantages_K

@@ -6,13 +6,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tokengym.agents.probe.batch import ProbeBatch
+from tokengym.agents.probe.batch import ProbeBatch, logged
 from tokengym.agents.probe.estimators import (
     CENTRED,
     STANDARDISED,
     BatchAdvantages,
     estimators,
-    logged_advantages,
     standardised,
 )
 from tokengym.agents.probe.hypotheses import Hypothesis, Ratio, Weighting, build, ratios, weightings
@@ -42,7 +41,8 @@ def faults(batch: ProbeBatch) -> Iterator[Fault]:
     paid, masks = list(of_rewards(batch, plain)), list(_of_masks(batch))
     if all(rollout.advantages is not None for rollout in batch.rollouts):
         sentence = "the logged advantages are trained, which no estimator gives from the rewards"
-        paid.append(("advantages", sentence, BatchAdvantages("", logged_advantages(batch))))
+        advantages_K = logged("advantages", batch.rollouts, batch.table, 0.0 * batch.sampled_K)
+        paid.append(("advantages", sentence, BatchAdvantages("", advantages_K)))
     for ratio in ratios(batch):
         for number, weighting in enumerate(weightings(batch, batch.own_K)[:2]):
             intended = {one.name: build(batch, one, weighting, ratio, batch.own_K) for one in plain}
@@ -67,10 +67,8 @@ def of_rewards(
     rewards_N, groups_N = batch.rewards_N, batch.groups_N
     changed = (
         ("next reward", "a rollout is paid the next one's reward", np.roll(rewards_N, -1)),
-        ("previous reward", "a rollout is paid the previous one's reward", np.roll(rewards_N, 1)),
         ("clipped rewards", "rewards are clipped to [0, 1]", np.clip(rewards_N, 0, 1)),
         ("clipped rewards", "rewards are clipped to [-1, 1]", np.clip(rewards_N, -1, 1)),
-        ("reversed rewards", "rewards are paid in reverse order", rewards_N[::-1]),
     )
     for name, sentence, values_N in changed:
         for one in estimators(batch, values_N, groups_N):
@@ -118,10 +116,9 @@ def _of_tokens(
     """Yield what a fault makes of the averaging and the ratio."""
     own_K = batch.own_K
     counts_N = np.maximum(batch.counts_N(own_K), 1.0)
-    twice, times = Weighting("", 1.0 / counts_N**2), Weighting("", counts_N)
+    twice = Weighting("", 1.0 / counts_N**2)
     name = "double normalisation"
     yield name, "a rollout is divided by its length twice", twice, ratio, own_K
-    yield name, "a rollout is multiplied by its length", times, ratio, own_K
     if batch.off_policy:
         ones_K: Floats = np.ones_like(batch.log_ratio_K)
         sentence = "rollouts of older weights are trained without the importance ratio"

@@ -11,6 +11,14 @@ FITS = 0.002
 """Share of an update that a hypothesis that holds may leave."""
 
 
+def misfit_of(change: Floats, direction: Floats) -> float:
+    """Return the share of a vector of norm 1 that a positive multiple of a direction leaves."""
+    size, along = float(direction @ direction), float(change @ direction)
+    if size == 0.0 or along <= 0.0:
+        return 1.0
+    return float(np.linalg.norm(change - along / size * direction))
+
+
 class Fit:
     """An update, compared with scores.
 
@@ -36,10 +44,7 @@ class Fit:
 
     def misfit(self, direction_P: Floats) -> float:
         """Return the share of the update that a direction leaves; 1 if it points away or is 0."""
-        size, along = float(np.linalg.norm(direction_P)), float(self.change_P @ direction_P)
-        if size == 0.0 or along <= 0.0:
-            return 1.0
-        return float(np.linalg.norm(self.change_P - along / size**2 * direction_P))
+        return misfit_of(self.change_P, direction_P)
 
     def misfits(self, weights: Sequence[Floats]) -> Floats:
         """Return the share of the update that each vector of weights, times a factor, leaves.
@@ -87,11 +92,8 @@ class Fit:
         apart_H = sizes_H > 1e-12 * max(1.0, float(np.abs(sizes_H).max(initial=0.0)))
         factor_H = np.where(apart_H, along_H / np.where(apart_H, sizes_H, 1.0), 0.0)
         left_H = 1.0 - with_change**2 / size - factor_H * along_H
-        return (
-            np.sqrt(np.maximum(left_H, 0.0)),
-            (with_change - factor_H * across_H) / size,
-            factor_H,
-        )
+        extra_H = (with_change - factor_H * across_H) / size
+        return np.sqrt(np.maximum(left_H, 0.0)), extra_H, factor_H
 
     def cosine(self, weights_K: Floats) -> float:
         """Return the cosine of the update and the one that weights would make."""

@@ -85,9 +85,8 @@ def ratios(batch: ProbeBatch) -> list[Ratio]:
         inside = _inside(ratio_K, 1 - low, 1 + high)
         known.append(Ratio(f"times the ratio, clipped at {low:g}, {high:g}", ratio_K, *inside))
         bounded_K = np.clip(ratio_K, 1 - low, 1 + high)
-        known.append(
-            Ratio(f"times the bounded ratio ({low:g}, {high:g})", bounded_K, ones_K, ones_K)
-        )
+        name = f"times the bounded ratio ({low:g}, {high:g})"
+        known.append(Ratio(name, bounded_K, ones_K, ones_K))
     known.append(Ratio("times the ratio, at most 2", np.minimum(ratio_K, 2.0), ones_K, ones_K))
     counts_N = np.maximum(batch.counts_N(batch.own_K), 1.0)
     means_N = np.bincount(batch.table.rollout_K, batch.log_ratio_K, len(counts_N)) / counts_N
@@ -120,12 +119,9 @@ def build(
         rows_N = rows_N & batch.seen_N
     parts = (estimator.name, weighting.name, ratio.name, name)
     biases = (estimator.bias, weighting.bias, "cut replies" if name else "")
-    return Hypothesis(
-        tuple(part for part in parts if part),
-        np.where(rows_N[rollout_K], weights_K, 0.0),
-        tuple(bias for bias in biases if bias),
-        estimator,
-    )
+    weights_K = np.where(rows_N[rollout_K], weights_K, 0.0)
+    said, named = (tuple(filter(None, words)) for words in (parts, biases))
+    return Hypothesis(said, weights_K, named, estimator)
 
 
 def hypotheses(batch: ProbeBatch) -> Iterator[Hypothesis]:

@@ -140,9 +140,8 @@ def _unmoved(
     if np.any(due.weights_K):
         if update.source == MOMENTS:
             return ProbeVerdict(VerdictKind.WRONG, "the gradient is zero", "no update", 1.0)
-        return ProbeVerdict(
-            VerdictKind.UNKNOWN, "no weight moved: no gradient, or too small a learning rate"
-        )
+        text = "no weight moved: no gradient, or too small a learning rate"
+        return ProbeVerdict(VerdictKind.UNKNOWN, text)
     return ProbeVerdict(VerdictKind.FOLLOWS, "nothing to learn, and no weight moved", CENTRED)
 
 

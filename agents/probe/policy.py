@@ -27,19 +27,10 @@ Weights = dict[str, torch.Tensor]
 def tiny_model(seed: int = 0) -> Qwen3ForCausalLM:
     """Return a model of 53,000 parameters with random weights, float32, on the processor."""
     settings: dict[str, Any] = {
-        "vocab_size": VOCABULARY,
-        "hidden_size": 32,
-        "intermediate_size": 64,
-        "num_hidden_layers": 2,
-        "num_attention_heads": 2,
-        "num_key_value_heads": 2,
-        "head_dim": 16,
-        "max_position_embeddings": 2048,
-        "initializer_range": 0.2,
-        "tie_word_embeddings": True,
-        "pad_token_id": PAD,
-        "eos_token_id": END,
-        "bos_token_id": None,
+        **{"vocab_size": VOCABULARY, "hidden_size": 32, "intermediate_size": 64, "head_dim": 16},
+        **{"num_hidden_layers": 2, "num_attention_heads": 2, "num_key_value_heads": 2},
+        **{"max_position_embeddings": 2048, "initializer_range": 0.2, "tie_word_embeddings": True},
+        **{"pad_token_id": PAD, "eos_token_id": END, "bos_token_id": None},
         "attn_implementation": "eager",
     }
     with torch.random.fork_rng(devices=[]):

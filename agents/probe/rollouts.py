@@ -7,6 +7,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from tokengym.agents.settings import read_plain
 from tokengym.envs.core.errors import DataError
 from tokengym.envs.intake.rows import rows_of
@@ -77,15 +79,8 @@ class ProbeRollout:
     @property
     def turns(self) -> list[range]:
         """Places in the completion of each turn of the policy: runs of mask 1."""
-        starts = [
-            at for at, own in enumerate(self.mask) if own and (at == 0 or not self.mask[at - 1])
-        ]
-        ends = [
-            at + 1
-            for at, own in enumerate(self.mask)
-            if own and (at + 1 == len(self.mask) or not self.mask[at + 1])
-        ]
-        return [range(start, end) for start, end in zip(starts, ends, strict=True)]
+        edges = np.flatnonzero(np.diff([0, *self.mask, 0])).tolist()
+        return [range(start, end) for start, end in zip(edges[::2], edges[1::2], strict=True)]
 
 
 _NEEDED = ("prompt_ids", "completion_ids", "mask", "reward", "group")

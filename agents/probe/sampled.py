@@ -67,18 +67,15 @@ def judge_sample(sample: TokenSample) -> ProbeVerdict:
     surprise, score = max(_truncated(sample))
     if surprise > ALARM:
         text = f"no token of {count} lies beyond {score}, where {surprise:.0f} are expected"
-        return ProbeVerdict(
-            VerdictKind.WRONG, f"replies are truncated: {text}", "truncated", surprise / count
-        )
+        text = f"replies are truncated: {text}"
+        return ProbeVerdict(VerdictKind.WRONG, text, "truncated", surprise / count)
     z, temperature = temperature_of(sample)
     text = f"temperature {temperature:.2g} times what is trained (z {z:.1f}, {count} tokens)"
     if _evidence(sample) > ALARM:
-        return ProbeVerdict(
-            VerdictKind.WRONG, f"sampled at {text}", "temperature", abs(1 - temperature)
-        )
-    return ProbeVerdict(
-        VerdictKind.FOLLOWS, f"what is sampled is what is trained: {text}", "sampled", 0.0
-    )
+        off = abs(1 - temperature)
+        return ProbeVerdict(VerdictKind.WRONG, f"sampled at {text}", "temperature", off)
+    text = f"what is sampled is what is trained: {text}"
+    return ProbeVerdict(VerdictKind.FOLLOWS, text, "sampled")
 
 
 def temperature_of(sample: TokenSample) -> tuple[float, float]:
@@ -104,11 +101,8 @@ def temperature_of(sample: TokenSample) -> tuple[float, float]:
 
 def _evidence(sample: TokenSample) -> float:
     """Return the logarithm of the mean likelihood ratio of other temperatures."""
-    ratios = [
-        (sample.chosen_N / value).sum()
-        - np.logaddexp.reduce(sample.logprobs_NV / value, axis=1).sum()
-        for value in _TEMPERATURES
-    ]
+    scaled = ((sample.chosen_N / t, sample.logprobs_NV / t) for t in _TEMPERATURES)
+    ratios = [one.sum() - np.logaddexp.reduce(all_NV, axis=1).sum() for one, all_NV in scaled]
     whole = float(np.logaddexp.reduce(ratios) - sample.chosen_N.sum())
     return whole - float(np.log(len(_TEMPERATURES)))
 

@@ -114,18 +114,15 @@ def score_table(
         parts.append(_score(model, weights, parameters, rollout, layout, places, temperature))
     layouts, matrices, logprobs, entropies, gradients = zip(*parts, strict=True)
     per_rollout = [matrix.shape[1] for matrix in matrices]
+    rollout_K = np.repeat(np.arange(len(rollouts)), per_rollout)
+    columns = ((one.place_K, one.kind_K, one.columns_KT.sum(axis=1)) for one in layouts)
+    place_K, kind_K, size_K = map(np.concatenate, zip(*columns, strict=True))
+    layer_P = np.repeat(np.arange(len(places)), [len(places[name]) for name in places])
+    weights_P = np.concatenate([np.zeros(0), *(_at(fixed[name], places[name]) for name in places)])
     return ScoreTable(
-        np.concatenate(matrices, axis=1),
-        np.repeat(np.arange(len(rollouts)), per_rollout),
-        np.concatenate([layout.place_K for layout in layouts]),
-        np.concatenate([layout.kind_K for layout in layouts]),
-        np.concatenate([layout.columns_KT.sum(axis=1) for layout in layouts]),
-        np.concatenate(logprobs),
-        np.concatenate(entropies),
-        np.stack(gradients),
-        np.repeat(np.arange(len(places)), [len(places[name]) for name in places]),
-        tuple(places),
-        np.concatenate([np.zeros(0), *(_at(fixed[name], places[name]) for name in places)]),
+        *(np.concatenate(matrices, axis=1), rollout_K, place_K, kind_K, size_K),
+        *(np.concatenate(logprobs), np.concatenate(entropies), np.stack(gradients)),
+        *(layer_P, tuple(places), weights_P),
     )
 
 
@@ -178,11 +175,8 @@ def _score(
 ) -> tuple[_Layout, Floats, Floats, Floats, Floats]:
     """Return the layout, scores [P, K], log-probabilities and entropies [K], their gradient [P]."""
     ids_1T = torch.tensor([layout.ids_T])
-    made = functional_call(
-        model,
-        dict(weights),
-        kwargs={"input_ids": ids_1T, "attention_mask": torch.tensor([layout.read_T])},
-    )
+    given = {"input_ids": ids_1T, "attention_mask": torch.tensor([layout.read_T])}
+    made = functional_call(model, dict(weights), kwargs=given)
     logps_TV = (made.logits[0, :-1] / temperature).log_softmax(-1)
     chosen_T = logps_TV.gather(-1, ids_1T[0, 1:, None])[:, 0]
     entropy_T = -(logps_TV.exp() * logps_TV).sum(-1)
@@ -190,21 +184,12 @@ def _score(
     values = logprobs_K.detach().numpy(), entropy_K.detach().numpy()
     if not parameters:
         return layout, np.zeros((0, len(layout.kind_K))), *values, np.zeros(0)
-    own_K = torch.tensor(
-        [
-            kind == COMPLETION and bool(rollout.mask[at])
-            for kind, at in zip(layout.kind_K, layout.place_K, strict=True)
-        ]
-    )
+    kinds = zip(layout.kind_K, layout.place_K, strict=True)
+    own_K = torch.tensor([kind == COMPLETION and bool(rollout.mask[at]) for kind, at in kinds])
     outputs = torch.cat([logprobs_K, (own_K * entropy_K).sum()[None]])
-    gradients = torch.autograd.grad(
-        outputs,
-        list(parameters.values()),
-        torch.eye(len(outputs), dtype=torch.double),
-        is_grads_batched=True,
-        retain_graph=True,
-        materialize_grads=True,
-    )
+    each, how = torch.eye(len(outputs), dtype=torch.double), {"retain_graph": True}
+    how |= {"is_grads_batched": True, "materialize_grads": True}
+    gradients = torch.autograd.grad(outputs, list(parameters.values()), each, **how)
     rows = [
         gradient.reshape(len(outputs), -1)[:, torch.from_numpy(places[name])].numpy()
         for name, gradient in zip(parameters, gradients, strict=True)

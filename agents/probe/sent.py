@@ -7,15 +7,14 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from tokengym.agents.probe.batch import ProbeBatch
-from tokengym.agents.probe.estimators import BatchAdvantages, estimators, logged_advantages
+from tokengym.agents.probe.batch import ProbeBatch, logged
+from tokengym.agents.probe.estimators import BatchAdvantages, estimators
 from tokengym.agents.probe.faults import of_rewards
-from tokengym.agents.probe.fit import FITS
+from tokengym.agents.probe.fit import FITS, misfit_of
 from tokengym.agents.probe.rollouts import ProbeRollout
 from tokengym.agents.probe.scores import COMPLETION, ScoreTable
 from tokengym.agents.probe.verdict import ProbeVerdict, VerdictKind, percent
 from tokengym.envs.core.errors import DataError
-from tokengym.rewards.arrays import Floats
 
 
 def judge_sent(rollouts: Sequence[ProbeRollout]) -> ProbeVerdict:
@@ -30,7 +29,9 @@ def judge_sent(rollouts: Sequence[ProbeRollout]) -> ProbeVerdict:
         raise DataError(f"rollouts must be of one step, got steps {sorted(steps)}")
     batch = _unscored(rollouts)
     known = list(estimators(batch, batch.rewards_N, batch.groups_N))
-    sent_K = np.where(batch.own_K, logged_advantages(batch), 0.0)
+    sent_K = np.where(
+        batch.own_K, logged("advantages", rollouts, batch.table, batch.sampled_K), 0.0
+    )
     size = float(np.linalg.norm(sent_K))
     if not size:
         if np.where(batch.own_K, known[0].advantages_K, 0.0).any():
@@ -40,7 +41,7 @@ def judge_sent(rollouts: Sequence[ProbeRollout]) -> ProbeVerdict:
         return ProbeVerdict(VerdictKind.FOLLOWS, text, known[0].name)
 
     def misfit(one: BatchAdvantages) -> float:
-        return _misfit(sent_K / size, np.where(batch.own_K, one.advantages_K, 0.0))
+        return misfit_of(sent_K / size, np.where(batch.own_K, one.advantages_K, 0.0))
 
     found = [(one, misfit(one)) for one in known]
     off = min(left for one, left in found if not one.bias)
@@ -73,29 +74,13 @@ def _not_estimated(
     return ProbeVerdict(VerdictKind.WRONG, text, "advantages", off, (note,))
 
 
-def _misfit(sent_K: Floats, due_K: Floats) -> float:
-    """Return the share of logged advantages, of norm 1, that a positive multiple leaves."""
-    size, along = float(due_K @ due_K), float(sent_K @ due_K)
-    if size == 0.0 or along <= 0.0:
-        return 1.0
-    return float(np.linalg.norm(sent_K - along / size * due_K))
-
-
 def _unscored(rollouts: Sequence[ProbeRollout]) -> ProbeBatch:
     """Return a batch whose columns are the tokens of completions, without scores."""
     lengths = [len(rollout.completion_ids) for rollout in rollouts]
     count = sum(lengths)
-    table = ScoreTable(
-        np.zeros((0, count)),
-        np.repeat(np.arange(len(rollouts)), lengths),
-        np.concatenate([np.arange(length) for length in lengths]),
-        np.full(count, COMPLETION),
-        np.ones(count),
-        np.zeros(count),
-        np.zeros(count),
-        np.zeros((len(rollouts), 0)),
-        np.zeros(0, np.int64),
-        (),
-        np.zeros(0),
-    )
+    rollout_K = np.repeat(np.arange(len(rollouts)), lengths)
+    place_K = np.concatenate([np.arange(length) for length in lengths])
+    columns = rollout_K, place_K, np.full(count, COMPLETION), np.ones(count), np.zeros(count)
+    nothing = np.zeros((len(rollouts), 0)), np.zeros(0, np.int64), (), np.zeros(0)
+    table = ScoreTable(np.zeros((0, count)), *columns, np.zeros(count), *nothing)
     return ProbeBatch(rollouts, table, table.logprob_K)

@@ -6,7 +6,7 @@ from functools import cached_property, partial
 from itertools import pairwise
 from typing import Any
 
-from tokengym.agents.probe.batch import ProbeBatch, logged_logprobs
+from tokengym.agents.probe.batch import ProbeBatch, logged
 from tokengym.agents.probe.documented import DocumentedUpdate
 from tokengym.agents.probe.judge import judge
 from tokengym.agents.probe.policy import Checkpoint, Weights
@@ -66,7 +66,7 @@ class Training:
         table = self._table(before, after)
         first = self.checkpoints[0]
         sampled_K = table.logprob_K if first is before else self._logprobs(first)
-        sampled_K = logged_logprobs(self.rollouts, table, sampled_K)
+        sampled_K = logged("logprobs", self.rollouts, table, sampled_K)
         reference_K = None if self.reference is None else self._logprobs(self.reference)
         batch = ProbeBatch(self.rollouts, table, sampled_K, reference_K)
         return batch, update(before, after, self._places(before, after))
@@ -85,21 +85,15 @@ class Training:
         left_padding: bool = False,
         padding: bool = False,
     ) -> ScoreTable:
-        return score_table(
-            self.model,
-            self._weights(before),
-            self.rollouts,
-            self._places(before, after),
-            temperature=temperature or self.temperature,
-            left_padding=left_padding,
-            padding=padding,
-        )
+        places, own = self._places(before, after), self._weights(before)
+        how = {"left_padding": left_padding, "padding": padding}
+        heat = temperature or self.temperature
+        return score_table(self.model, own, self.rollouts, places, temperature=heat, **how)
 
     def _logprobs(self, at: Checkpoint) -> Floats:
         """Return the log-probability of every column at other weights."""
-        return score_table(
-            self.model, self._weights(at), self.rollouts, {}, temperature=self.temperature
-        ).logprob_K
+        at_weights, heat = self._weights(at), self.temperature
+        return score_table(self.model, at_weights, self.rollouts, {}, temperature=heat).logprob_K
 
     def _weights(self, at: Checkpoint) -> Weights:
         known = {name for name, _ in self.model.named_parameters()}

@@ -53,6 +53,10 @@ OWN: Mapping[str, Mapping[str, str]] = {
 }
 """Settings of our loop."""
 _GROUP, _RANK, _MAX_TOKENS = 4, 4, 6
+_QUIET: Mapping[str, Any] = {
+    **{"eval_every": 0, "save_every": 0, "num_groups_to_log": 0, "rollout_json_export": False},
+    "max_tokens": _MAX_TOKENS,
+}
 _STOP = list(range(3, VOCABULARY, 4))
 """So many that replies differ in length."""
 
@@ -190,35 +194,25 @@ class _Runs:
         pairs = zip(worlds, prompts, strict=True)
         groups = _Groups([_Group(world, prompt, played) for world, prompt in pairs])
         log = self.folder / "runs" / str(sum(1 for _ in (self.folder / "runs").glob("*")))
-        base = cookbook.KLReferenceConfig(base_model=self.connection.model)
-        config = cookbook.Config(
-            learning_rate=1e-3,
-            dataset_builder=_GroupsBuilder(groups=groups),
-            model_name=self.connection.model,
-            recipe_name="probe",
-            max_tokens=_MAX_TOKENS,
-            log_path=str(log),
-            load_checkpoint_path=start,
-            base_url=self.connection.base_url,
-            kl_penalty_coef=0.1 if case == REFERENCE else 0.0,
-            kl_reference_config=base if case == REFERENCE else None,
-            eval_every=0,
-            save_every=0,
-            num_groups_to_log=0,
-            rollout_json_export=False,
-        )
+        name = self.connection.model
+        base = cookbook.KLReferenceConfig(base_model=name) if case == REFERENCE else None
+        given: dict[str, Any] = {
+            **{"load_checkpoint_path": start, "log_path": str(log), "model_name": name},
+            **{"base_url": self.connection.base_url, "kl_reference_config": base},
+            **{"kl_penalty_coef": 0.1 if base else 0.0, "learning_rate": 1e-3},
+            **{"dataset_builder": _GroupsBuilder(groups=groups), "recipe_name": "probe"},
+        }
+        config = cookbook.Config(**given, **_QUIET)
         asyncio.run(self.connection.guard(self.loop(config, groups, settings, seed)))
         last = checkpoint_utils.get_last_checkpoint(str(log))
         assert last is not None
         (before, spec), (after, _) = self._checkpoint(start), self._checkpoint(last.state_path)
         weights = before.weights
         zeros = {name: value * name.endswith("A") for name, value in weights.items()}
-        return Training(
-            Adapted(tiny_model(), weights, spec.scaling),
-            [one for world in worlds for one in played[world.name]],
-            [Checkpoint(weights, {}), after],
-            reference=Checkpoint(zeros, {}) if case == REFERENCE else None,
-        )
+        model, kept = Adapted(tiny_model(), weights, spec.scaling), [Checkpoint(weights, {}), after]
+        rollouts = [one for world in worlds for one in played[world.name]]
+        reference = Checkpoint(zeros, {}) if case == REFERENCE else None
+        return Training(model, rollouts, kept, reference=reference)
 
     async def _start(self, seed: int) -> str:
         """Return the state of an adapter after a step in a random direction."""

@@ -168,11 +168,8 @@ def _averages(args: Any, rows_M: Ints, counts_N: Floats) -> Floats:
     rows, ones_N = max(1, len(rows_M)), np.ones(len(counts_N))
     if args.loss_type in ("grpo", "sapo"):
         return np.asarray(ones_N / np.maximum(counts_N, 1.0) / rows)
-    divisors = {
-        "bnpo": max(1.0, float(counts_N[rows_M].sum())),
-        "dr_grpo": rows * args.max_completion_length,
-        "luspo": rows,
-    }
+    tokens, most = max(1.0, float(counts_N[rows_M].sum())), rows * args.max_completion_length
+    divisors = {"bnpo": tokens, "dr_grpo": most, "luspo": rows}
     whole = max(1.0, float(counts_N.sum())) / args.steps_per_generation
     return np.asarray(ones_N / divisors.get(args.loss_type, whole))
 
@@ -194,9 +191,8 @@ def _parts(args: Any, batch: ProbeBatch, passes: int, penalty: bool) -> Iterator
     else:
         yield Part(SUMMED, loss)
     if batch.off_policy:
-        yield Part(
-            _ratio(args), loss if args.loss_type in ("cispo", "sapo", "vespo") else "epsilon"
-        )
+        own = args.loss_type in ("cispo", "sapo", "vespo")
+        yield Part(_ratio(args), loss if own else "epsilon")
     share, limit = args.top_entropy_quantile, args.off_policy_mask_threshold
     highest = f"only the share {share:g} of tokens with the highest entropy"
     others = {

@@ -32,7 +32,6 @@ _LIMITS = {
     # Beyond these the rounding of float32 hides the gradient.
     "temperature": (0.1, 10.0),
     "top_entropy_quantile": (0.0, 1.0),
-    "adam_beta1": (0.0, 0.99),
     "ref_model_mixup_alpha": (0.0, 1.0),
     **dict.fromkeys(("beta", "entropy_coef", "off_policy_mask_threshold"), (-1e3, 1e3)),
     **dict.fromkeys(("epsilon", "epsilon_high"), (0.0, 1e3)),
@@ -50,8 +49,9 @@ JUDGED = frozenset({*_CHOICES, *_LIMITS, *_LEAST})
 PLAIN = frozenset(
     {
         *("disable_dropout", "pad_to_multiple_of", "cast_lm_head_to_fp32", "max_grad_norm"),
-        *("gradient_checkpointing", "label_smoothing_factor", "adam_beta2", "adam_epsilon"),
-        *("weight_decay", "router_aux_loss_coef", "gradient_checkpointing_kwargs", "use_peft"),
+        *("gradient_checkpointing", "gradient_checkpointing_kwargs", "label_smoothing_factor"),
+        *("adam_beta1", "adam_beta2", "adam_epsilon", "weight_decay"),
+        *("router_aux_loss_coef", "use_peft"),
         *("lora_r", "lora_alpha", "lora_target_modules", "lora_modules_to_save", "lora_task_type"),
         *("use_rslora", "lora_target_parameters"),
     }

@@ -17,7 +17,7 @@ from trl.trainer.grpo_trainer import GRPOTrainer
 from tokengym.agents.probe.batch import ProbeBatch
 from tokengym.agents.probe.campaign import ALL_WORLDS, REFERENCE, ProbedTrainer
 from tokengym.agents.probe.documented import DocumentedUpdate
-from tokengym.agents.probe.policy import PAD, Checkpoint, load_model, write_tiny_model
+from tokengym.agents.probe.policy import PAD, Checkpoint, Weights, load_model, write_tiny_model
 from tokengym.agents.probe.rollouts import ProbeRollout
 from tokengym.agents.probe.steps import Training
 from tokengym.agents.probe.trl_loss import documented_update
@@ -34,14 +34,9 @@ UNBIASED = {"scale_rewards": "none", "loss_type": "dr_grpo"}
 _TWICE, _SAMPLED = "second update", "own sampling"
 _GROUP, _MOST_STEPS, _SAMPLED_TOKENS = 4, 3, 6
 _SETTINGS = {
-    # The gradient is read off Adam's moments: this one only has to move the ratios.
-    "learning_rate": 1e-3,
-    "max_completion_length": 16,
-    "bf16": False,
-    "use_cpu": True,
-    "report_to": "none",
-    "save_strategy": "no",
-    "shuffle_dataset": False,
+    # The gradient is read itself: this one only has to move the ratios.
+    **{"learning_rate": 1e-3, "max_completion_length": 16, "bf16": False, "use_cpu": True},
+    **{"report_to": "none", "save_strategy": "no", "shuffle_dataset": False},
 }
 
 Rewards = Callable[..., list[float | None]]
@@ -102,32 +97,32 @@ def _arguments(case: str, asked: TrlSettings, folder: Path, seed: int) -> GRPOCo
 
 
 class _Recorder(TrainerCallback):
-    """Keeps weights and moments around every optimizer step, and what each backward pass read."""
+    """Keeps weights around every optimizer step, its gradient, and what each backward pass read."""
 
-    def __init__(self, beta: float) -> None:
-        self.beta = beta
+    def __init__(self) -> None:
+        self.gradients: Weights = {}
         self.checkpoints: list[Checkpoint] = []
         self.passes: list[list[tuple[int, ...]]] = []
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **given: Any) -> None:
-        self._keep(given["model"], None)
+        self._keep(given["model"])
         given["model"].register_forward_pre_hook(self._note, with_kwargs=True)
 
+    def on_pre_optimizer_step(self, args: Any, state: Any, control: Any, **given: Any) -> None:
+        named = given["model"].named_parameters()
+        self.gradients = {name: one.grad.clone() for name, one in named if one.grad is not None}
+
     def on_optimizer_step(self, args: Any, state: Any, control: Any, **given: Any) -> None:
-        optimizer = given["optimizer"]
-        self._keep(given["model"], getattr(optimizer, "optimizer", optimizer))
+        self._keep(given["model"])
 
     def _note(self, model: Any, args: Any, given: Mapping[str, Any]) -> None:
         if torch.is_grad_enabled():
             self.passes.append([_key(row) for row in given["input_ids"].tolist()])
 
-    def _keep(self, model: Any, optimizer: Any) -> None:
-        named = dict(model.named_parameters())
-        weights = {name: value.detach().clone() for name, value in named.items()}
-        states = optimizer.state if optimizer is not None else {}
-        first = {name: states.get(value, {}).get("exp_avg") for name, value in named.items()}
-        moments = {name: value.clone() for name, value in first.items() if value is not None}
-        self.checkpoints.append(Checkpoint(weights, moments, self.beta))
+    def _keep(self, model: Any) -> None:
+        weights = {name: value.detach().clone() for name, value in model.named_parameters()}
+        # Moments that do not last are gradients.
+        self.checkpoints.append(Checkpoint(weights, self.gradients, beta=0.0))
 
 
 def _key(token_ids: Sequence[int]) -> tuple[int, ...]:
@@ -168,14 +163,9 @@ class _Run:
             from peft import get_peft_model  # TRL runs without it
 
             model = get_peft_model(model, self.lora)
-        return Training(
-            model,
-            self.rollouts,
-            recorder.checkpoints,
-            self.args.temperature,
-            start if self.args.beta else None,
-            documents,
-        )
+        kept, reference = recorder.checkpoints, start if self.args.beta else None
+        heat = self.args.temperature
+        return Training(model, self.rollouts, kept, heat, reference, documents)
 
     def _micro_batches(self, passes: Sequence[Sequence[tuple[int, ...]]], last: bool) -> list[Ints]:
         """Return the rollouts of each backward pass, as they must be by what the model read.
@@ -214,12 +204,13 @@ class _Run:
             waiting[rollout.group].append(rollout)
         by_text = {world.name for world in worlds if not world.rewards}
 
-        def roll_out(prompts: Sequence[str], trainer: Any) -> dict[str, list[Any]]:
+        def roll_out(prompts: Sequence[str], trainer: Any) -> dict[str, Any]:
             played = [waiting[prompt].pop(0) for prompt in prompts]
             return {
                 "prompt_ids": [list(one.prompt_ids) for one in played],
                 "completion_ids": [list(one.completion_ids) for one in played],
-                "logprobs": [[0.0] * len(one.completion_ids) for one in played],
+                # TRL takes those of its own model, as for what it samples by itself.
+                "logprobs": None,
                 "env_mask": [list(one.mask) for one in played],
                 "designed": [one.reward for one in played],
             }
@@ -244,18 +235,15 @@ class _Run:
         return self._train([f"Question {number}:" for number in range(_groups(args))], paid)
 
     def _train(self, prompts: Sequence[str], paid: Rewards, roll_out: Any = None) -> _Recorder:
-        recorder, model = _Recorder(self.args.adam_beta1), str(self.model)
+        recorder, model = _Recorder(), str(self.model)
+        rows = Dataset.from_dict({"prompt": list(prompts)})
+        tokenizer = AutoTokenizer.from_pretrained(model, padding_side="left")
+        given: dict[str, Any] = {
+            **{"model": model, "reward_funcs": paid, "args": self.args, "train_dataset": rows},
+            **{"processing_class": tokenizer, "rollout_func": roll_out, "peft_config": self.lora},
+        }
         with refusals_named():
-            trainer = GRPOTrainer(
-                model=model,
-                reward_funcs=paid,
-                args=self.args,
-                train_dataset=Dataset.from_dict({"prompt": list(prompts)}),
-                processing_class=AutoTokenizer.from_pretrained(model, padding_side="left"),
-                rollout_func=roll_out,
-                callbacks=[recorder],
-                peft_config=self.lora,
-            )
+            trainer = GRPOTrainer(callbacks=[recorder], **given)
         trainer.train()
         return recorder
 

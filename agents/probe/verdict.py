@@ -8,13 +8,13 @@ from tokengym.envs.core.errors import OptionError
 
 
 class VerdictKind(StrEnum):
-    """Possible verdicts."""
+    """Possible verdicts, the one that deserves most attention first."""
 
-    FOLLOWS = "follows"
-    CHOICE = "biased by choice"
     WRONG = "wrong"
     SUSPECT = "suspect"
     UNKNOWN = "cannot say"
+    CHOICE = "biased by choice"
+    FOLLOWS = "follows"
 
 
 @dataclass(frozen=True)
@@ -69,22 +69,15 @@ def confirmed(first: ProbeVerdict, second: ProbeVerdict | None, command: str) ->
         advice = f"one seed only; to confirm it: {command}"
         return replace(first, kind=VerdictKind.SUSPECT, notes=(*first.notes, advice))
     if second.kind is not VerdictKind.WRONG:
-        return ProbeVerdict(
-            VerdictKind.UNKNOWN, f"seeds differ: {first.sentence} / {second.sentence}"
-        )
+        text = f"seeds differ: {first.sentence} / {second.sentence}"
+        return ProbeVerdict(VerdictKind.UNKNOWN, text)
     notes = (*first.notes, f"two seeds agree; to see it again: {command}")
     return replace(first, off=max(first.off, second.off), notes=notes)
 
 
 def worst(verdicts: Sequence[ProbeVerdict]) -> ProbeVerdict:
     """Return the verdict of several updates that deserves most attention."""
-    order = (
-        VerdictKind.WRONG,
-        VerdictKind.SUSPECT,
-        VerdictKind.UNKNOWN,
-        VerdictKind.CHOICE,
-        VerdictKind.FOLLOWS,
-    )
+    order = list(VerdictKind)
     return min(verdicts, key=lambda verdict: (order.index(verdict.kind), -verdict.off))
 
 
@@ -102,14 +95,9 @@ def exit_status(verdicts: Iterable[ProbeVerdict], accept: Sequence[str] = ()) ->
     for text in accept:
         kind, _, names = text.partition(": ")
         if kind not in allowed or not names.strip():
-            raise OptionError(
-                f"--accept takes 'biased by choice: NAME' or 'wrong: NAME', got {text!r}"
-            )
+            takes = "'biased by choice: NAME' or 'wrong: NAME'"
+            raise OptionError(f"--accept takes {takes}, got {text!r}")
         allowed[kind] |= {name.strip() for name in names.split(",")}
-    open_kinds = {
-        one.kind
-        for one in verdicts
-        if one.kind is not VerdictKind.FOLLOWS
-        and not one.accepted_as <= allowed.get(one.kind, set())
-    }
-    return 1 if VerdictKind.WRONG in open_kinds else 3 if open_kinds else 0
+    several = (one for one in verdicts if one.kind is not VerdictKind.FOLLOWS)
+    left = {one.kind for one in several if not one.accepted_as <= allowed.get(one.kind, set())}
+    return 1 if VerdictKind.WRONG in left else 3 if left else 0

@@ -130,6 +130,5 @@ def _rollout(
         completion, mask = [*completion, *said], [*mask, *[1] * len(said)]
     reward = designed_return(world, number, size, completion)
     of_turns = turn_rewards(world, number, reward) if world.turn_rewards else None
-    return ProbeRollout(
-        prompt, tuple(completion), tuple(mask), reward, world.name, turn_rewards=of_turns
-    )
+    ids, own = tuple(completion), tuple(mask)
+    return ProbeRollout(prompt, ids, own, reward, world.name, turn_rewards=of_turns)

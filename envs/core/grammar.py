@@ -22,9 +22,9 @@ takes more than linear time as long as the pattern begins with a word and repeat
 """
 
 import re
-from collections.abc import Collection, Iterator
-from functools import lru_cache
-from typing import Generic, NamedTuple
+from collections.abc import Callable, Collection, Iterator
+from functools import cache, lru_cache, wraps
+from typing import Concatenate, Generic, NamedTuple, ParamSpec, cast
 
 from typing_extensions import TypeVar
 
@@ -47,12 +47,11 @@ MOST_LINES = 1000
 MOST_CHARACTERS = 100_000
 """Lines of a reply that are read, from its end, and characters: no reply takes long to read."""
 
-SHORT = 256
+_SHORT = 256
 """Characters of a reply up to which worlds remember what they read: few different ones occur."""
-
-remembered = lru_cache(maxsize=16384)
-"""Remembers what was read of short replies."""
-
+_END = 10_000
+"""Characters at the end of a reply in which lines are joined."""
+_MARKS = r"[ \t>*+\"'`-]*+"
 _QUOTED_CHARACTERS = 60
 _FLAGS = re.IGNORECASE | re.ASCII
 _THINKING = re.compile(r"<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)", re.IGNORECASE | re.DOTALL)
@@ -161,6 +160,7 @@ class Grammar:
 
 
 T = TypeVar("T", default=object)
+P = ParamSpec("P")
 
 
 class Reading(NamedTuple, Generic[T]):
@@ -174,6 +174,17 @@ class Reading(NamedTuple, Generic[T]):
 
     value: T | None
     said: str = ""
+
+
+def remembered(read: Callable[Concatenate[str, P], T]) -> Callable[Concatenate[str, P], T]:
+    """Make a reader of replies remember what it read of short ones."""
+    known = cast("Callable[Concatenate[str, P], T]", lru_cache(maxsize=16384)(read))
+
+    @wraps(read)
+    def read_or_recall(text: str, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return (known if len(text) <= _SHORT else read)(text, *args, **kwargs)
+
+    return read_or_recall
 
 
 class Statement(NamedTuple):
@@ -235,6 +246,30 @@ def usual_characters(text: str) -> str:
 def unbracketed(text: str) -> str:
     """Return a text in usual characters, without the brackets of a placeholder: `<3>` is 3."""
     return _PLACEHOLDER.sub(r"\1", usual_characters(text))
+
+
+def joined_shares(text: str, word: str, names: tuple[str, ...]) -> str:
+    """Return a reply with probabilities that stand on a line each, in their order, on one line.
+
+    Args:
+        text: a reply.
+        word: what a line of probabilities begins with.
+        names: what each of the probabilities is of.
+    """
+
+    def join(found: re.Match[str]) -> str:
+        shares = zip(names, found.groups()[::2], found.groups()[1::2], strict=True)
+        line = ", ".join(f"{name} {value}{percent}" for name, value, percent in shares)
+        return "\n" * found[0].count("\n") + f"{word} {line}"
+
+    start = text.rfind("\n", 0, max(0, len(text) - _END)) + 1
+    return text[:start] + _lines_of_shares(names).sub(join, text[start:])
+
+
+@cache
+def _lines_of_shares(names: tuple[str, ...]) -> re.Pattern[str]:
+    lines = (rf"{_MARKS}{name}\b{_MARKS}{IS}{_MARKS}{SHARE}[ \t\r*\"'`,.]*+$" for name in names)
+    return re.compile("^" + r"\s++".join(lines), _FLAGS | re.MULTILINE)
 
 
 @lru_cache(maxsize=4)  # a reply is read once for its answer and again for a complaint

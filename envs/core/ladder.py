@@ -4,8 +4,10 @@ A policy's place on it is stated in the natural unit of the game, such as money,
 change with the shape of the return. `tokengym.agents.scale.ladder` measures the reference policies.
 """
 
+import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Literal, NamedTuple
 
 from tokengym.envs.core.turn import expected_return
@@ -64,3 +66,12 @@ class Ladder:
             weight * (float("nan") if (number := known[name]) is None else number)
             for name, weight in self.weights.items()
         )
+
+
+def read_ladders(path: Path) -> Mapping[str, Ladder]:
+    """Read a TOML file with a table for each ladder: its fields, and the `levels` that it is of."""
+    found: dict[str, Ladder] = {}
+    for table in tomllib.loads(path.read_text("utf-8"))["ladder"]:
+        levels, rungs = table.pop("levels"), table.pop("rungs")
+        found |= dict.fromkeys(levels, Ladder(tuple(Rung(*rung) for rung in rungs), **table))
+    return found

@@ -1,5 +1,8 @@
 """The meaning of the numbers that a world reports at the end of an episode."""
 
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
 from typing import NamedTuple
 
 
@@ -19,3 +22,9 @@ class Metric(NamedTuple):
     meaning: str
     share: bool = False
     scale: float = 1.0
+
+
+def read_metrics(path: Path) -> Mapping[str, Metric]:
+    """Read a TOML file with a table for each metric, which has the fields of `Metric`."""
+    tables = tomllib.loads(path.read_text("utf-8"))
+    return {name: Metric(**{"unit": "", **table}) for name, table in tables.items()}

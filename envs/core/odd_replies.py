@@ -1,7 +1,9 @@
 """Replies that a world must handle: hostile, decorated, and almost well-formed ones."""
 
 import re
+import tomllib
 from collections.abc import Mapping
+from pathlib import Path
 
 HOSTILE: tuple[str, ...] = (
     "",
@@ -24,37 +26,11 @@ HOSTILE: tuple[str, ...] = (
 )
 """Empty, binary, bidirectional, with lone surrogates, huge, nested: seldom well-formed."""
 
-LINE_DECORATIONS: Mapping[str, str] = {
-    "bold": "**{}**",
-    "italics": "_{}_",
-    "code": "`{}`",
-    "a list": "- {}",
-    "a number": "1. {}",
-    "a quotation": "> {}",
-    "a heading": "### {}",
-    "quotation marks": '"{}"',
-    "a full stop": "{}.",
-    "no-break and zero-width spaces": "\u00a0{}\u200b",
-}
-"""Decorations that chat models put around a line, as formats."""
-WHOLE_DECORATIONS: Mapping[str, str] = {
-    "a block of code": "```\n{}\n```",
-    "a named block of code": "```text\n{}\n```\n",
-    "a line before it": "Answer:\n{}",
-    "a word before it": "Answer: {}",
-    "a bold word before it": "**Final answer:** {}",
-    "tags": "<answer>{}</answer>",
-    "tags on lines": "<answer>\n{}\n</answer>",
-    "reasoning before it": "Let me think about it first. That is enough.\n\n{}",
-    "a sentence after it": "{}\nThat is all.",
-    "closed thinking": "<think>\nIs this right?\n</think>\n\n{}",
-}
-"""Decorations that chat models put around a whole reply, as formats."""
-DECORATIONS: Mapping[str, str] = {
-    **LINE_DECORATIONS,
-    **WHOLE_DECORATIONS,
-    "a box": "\\boxed{{{}}}",
-}
+_TABLES = tomllib.loads(Path(__file__).with_name("decorations.toml").read_text("utf-8"))
+LINE_DECORATIONS: Mapping[str, str] = _TABLES["line"]
+WHOLE_DECORATIONS: Mapping[str, str] = _TABLES["whole"]
+"""Decorations that chat models put around a line, and around a whole reply, as formats."""
+DECORATIONS: Mapping[str, str] = {**LINE_DECORATIONS, **WHOLE_DECORATIONS, "a box": "\\boxed{{{}}}"}
 """Decorations that chat models put around a short answer: 21 formats; a box holds one line."""
 
 _HUGE = ("9" * 400, "1e999", "-1", "0.000000000000000000001", "nan", "٣")

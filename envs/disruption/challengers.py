@@ -1,8 +1,7 @@
 """Scripted challengers. They use only what the challenger is shown, never the gold label."""
 
 import functools
-from collections.abc import Callable, Mapping
-from types import MappingProxyType
+from collections.abc import Callable
 
 import numpy as np
 
@@ -122,8 +121,3 @@ def _of_different_subjects(
         if len(chosen) == MOST_CHALLENGER_CLAIMS:
             break
     return tuple(chosen.values())
-
-
-CHALLENGERS: Mapping[str, Policy] = MappingProxyType(
-    {"null": null, "scripted": scripted, "noisy": noisy}
-)

@@ -1,7 +1,6 @@
 """Compiled Tasks: what is shown of a paper, in words, and what reports on it are scored against."""
 
 from collections.abc import Mapping
-from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
@@ -14,12 +13,7 @@ from tokengym.envs.disruption.evidence import Evidence, evidence_of
 from tokengym.envs.disruption.judge import Judge, LiteratureJudge
 from tokengym.envs.disruption.labels import LABELS, Target
 from tokengym.envs.disruption.literature import Probabilities, normalised, peaked, posterior
-from tokengym.envs.disruption.prompt import FULL
-from tokengym.envs.disruption.prompt_terse import TERSE
-from tokengym.envs.disruption.texts import Case, Writer
-
-WRITERS: Mapping[str, Writer] = MappingProxyType({"full": FULL, "direct": FULL, "terse": TERSE})
-"""How texts are written, by the option `prompt`."""
+from tokengym.envs.disruption.texts import Case, macros
 
 _MARK = "\0"
 """Stands for an answer."""
@@ -109,12 +103,13 @@ def compile_task(
         pairs = zip(gold, posteriors, strict=True)
         truths = [_drawn(place, odds, further, rng) for place, odds in pairs]
     windows = task.answer.get("windows", {})
-    case = Case(evidence, targets, debated, aim, task.fingerprint, reward, prompt == "direct")
-    before, _, after = WRITERS[prompt].challenge(case, _MARK).rpartition(_MARK)
+    case = Case(evidence, targets, debated, aim, task.fingerprint, reward)
+    texts = macros(f"prompt_{prompt}")
+    before, _, after = texts.challenge(case, _MARK).rpartition(_MARK)
     return CompiledDebate(
         evidence,
         case,
-        WRITERS[prompt].opening(case),
+        texts.opening(case),
         (before, after),
         tuple(gold),
         {years: LABELS["disruption"].index(name) for years, name in windows.items()},

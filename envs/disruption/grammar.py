@@ -15,10 +15,10 @@ from tokengym.envs.core.grammar import (
     NEXT,
     SEVERAL,
     SHARE,
-    SHORT,
     Grammar,
     Reading,
     complaint,
+    joined_shares,
     normalised,
     remembered,
     share,
@@ -52,9 +52,25 @@ def answer_in_words(targets: Sequence[Target]) -> str:
     return f'a line "LABEL" with {words}, and a line "P" with the probabilities in that order'
 
 
-def either(words: Sequence[str]) -> str:
-    """Write a choice of words: `a, b or c`."""
-    return f"{', '.join(words[:-1])} or {words[-1]}"
+def argument_in_words(targets: Sequence[Target]) -> str:
+    """Describe a challenger's argument, for people who play."""
+    words = [word for target in targets for word in LABELS[target]]
+    return f'a line "ARGUE" with {either([*words, NO_LABEL])}, and up to two claims'
+
+
+@cache
+def answer_forms(targets: tuple[Target, ...]) -> tuple[tuple[str, str], ...]:
+    """Return the lines that a well-formed answer has, with each of the labels."""
+    report = " ".join(["0.00"] * (3 * len(targets)))
+    return tuple(
+        (f"LABEL {' '.join(LABELS[target][k] for target in targets)}", f"P {report}")
+        for k in range(3)
+    )
+
+
+def either(words: Sequence[str], last: str = "or") -> str:
+    """Write a list of words: `a, b or c`."""
+    return f" {last} ".join([", ".join(words[:-1]), *words[-1:]] if len(words) > 1 else words)
 
 
 class PredictorAnswer(NamedTuple):
@@ -97,6 +113,7 @@ class Argument(NamedTuple):
         return "\n".join([head, *(claim.line for claim in self.claims)])
 
 
+@remembered
 def read_answer(
     text: str, targets: tuple[Target, ...], *, complete: bool = True
 ) -> Reading[PredictorAnswer]:
@@ -107,13 +124,8 @@ def read_answer(
         targets: the targets asked for; each has one label and three probabilities.
         complete: `False` if the reply was cut off: then the lines count that had ended.
     """
-    return (_known_answer if len(text) <= SHORT else _last_answer)(text, targets, complete)
-
-
-def _last_answer(
-    text: str, targets: tuple[Target, ...], complete: bool
-) -> Reading[PredictorAnswer]:
     grammar = _answers(targets)
+    text = joined_shares(text, "P", tuple(name for target in targets for name in LABELS[target]))
     words, shares, claims, said = _read(text, grammar, len(targets), MOST_CLAIMS, complete)
     chosen: list[int] = []
     reports: list[Probabilities] = []
@@ -132,25 +144,16 @@ def _last_answer(
     return Reading(PredictorAnswer(tuple(chosen), tuple(reports), claims), " ".join(remarks))
 
 
-_known_answer = remembered(_last_answer)
-
-
+@remembered
 def read_argument(
     text: str, targets: tuple[Target, ...], *, complete: bool = True
 ) -> Argument | None:
     """Read a challenger's reply; `None` if it is malformed."""
-    return (_known_argument if len(text) <= SHORT else _last_argument)(text, targets, complete)
-
-
-def _last_argument(text: str, targets: tuple[Target, ...], complete: bool) -> Argument | None:
     words, _, claims, _ = _read(text, _arguments(targets), 1, MOST_CHALLENGER_CLAIMS, complete)
     if words is None:
         return None
     label = words[0].lower()
     return Argument(None if label == NO_LABEL else label, claims)
-
-
-_known_argument = remembered(_last_argument)
 
 
 def read_claims(text: str, targets: tuple[Target, ...]) -> tuple[Claim, ...]:

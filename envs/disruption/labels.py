@@ -1,16 +1,11 @@
-"""Labels from scores: by exact counts or by percentile within field and year; eligibility.
+"""Labels from scores: by exact counts or by percentile within field and year."""
 
-Scores of one paper are plain numbers; of many papers, one-dimensional arrays in the same order.
-"""
-
-from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from tokengym.envs.core.errors import DataError
-from tokengym.rewards.arrays import Flags
+from tokengym.rewards.arrays import Floats, Ints
 
 Target = Literal["disruption", "novelty"]
 
@@ -24,6 +19,7 @@ LABELS: dict[Target, tuple[str, str, str]] = {
 
 THRESHOLD = 0.1
 LEAST_REFERENCES = 5
+"""Papers without recorded references score +1 and dominate trends (Holst et al. 2024)."""
 LEAST_CITERS = 5
 
 
@@ -62,85 +58,28 @@ def novelty_label(tenth_percentile: float, median: float, field_median: float = 
     return "novel" if median <= field_median else "balanced"
 
 
-def percentile_labels(
-    score: npt.ArrayLike,
-    field: Sequence[Any] | npt.NDArray[Any],
-    year: npt.ArrayLike,
-    *,
-    share: float = 0.25,
-) -> npt.NDArray[np.str_]:
-    """Label by rank within field and year, which is robust to reference lists growing over time.
+def percentile_places(score: Floats, field: Ints, share: float) -> npt.NDArray[np.int8]:
+    """Label papers of one year by rank within their field.
 
-    Papers whose mid-rank lies in the top `share` of their group are disruptive, in the bottom
-    `share` consolidating, the others neutral. Equal scores get equal labels.
+    Ranks are robust to reference lists growing over time. Papers whose mid-rank lies in the top
+    `share` of their field are disruptive, in the bottom `share` consolidating, the others neutral.
+    Equal scores get equal labels.
 
     Args:
-        score: CD index, shape (n,); NaN is undefined.
-        field: field of each paper, shape (n,).
-        year: publication year, shape (n,).
+        score: CD index, defined for all, shape (n,).
+        field: number of the field of each paper, shape (n,).
         share: size of either tail, in (0, 0.5].
 
     Returns:
-        labels, shape (n,); the empty string where the score is undefined.
-
-    Raises:
-        DataError: if the lengths differ or `share` is out of range.
+        positions in `DISRUPTION_LABELS`, shape (n,).
     """
     from scipy.stats import rankdata
 
-    if not 0 < share <= 0.5:
-        raise DataError(f"share must be in (0, 0.5], got {share!r}")
-    values = np.asarray(score, dtype=np.float64)
-    fields, years = np.asarray(field), np.asarray(year)
-    if not values.shape == fields.shape == years.shape or values.ndim != 1:
-        raise DataError(
-            "score, field and year must be one-dimensional and equally long, got shapes "
-            f"{values.shape}, {fields.shape}, {years.shape}"
-        )
-    labels = np.full(values.shape, "", dtype="<U13")
-    defined = np.flatnonzero(~np.isnan(values))
-    if not len(defined):
-        return labels
-    group = np.unique(fields[defined], return_inverse=True)[1] * (len(defined) + 1)
-    group = group + np.unique(years[defined], return_inverse=True)[1]
-    order = np.argsort(group, kind="stable")
-    rank = np.empty(len(group))
-    for own in np.split(order, np.flatnonzero(np.diff(group[order])) + 1):
-        rank[own] = (rankdata(values[defined[own]]) - 0.5) / len(own)
-    names = np.select([rank > 1 - share, rank < share], DISRUPTION_LABELS[:2], DISRUPTION_LABELS[2])
-    labels[defined] = names
-    return labels
-
-
-def eligible(
-    references: npt.ArrayLike,
-    citers: npt.ArrayLike,
-    year: npt.ArrayLike,
-    *,
-    last_year: int,
-    window: int = 5,
-    article: npt.ArrayLike = True,
-) -> Flags:
-    """Return which papers have enough references and citers for a CD index worth a label.
-
-    Papers without recorded references score +1 and dominate published trends (Holst et al. 2024),
-    so a paper needs 5 references resolved in the graph, 5 citers, and a complete window.
-
-    Args:
-        references: references resolved in the graph, shape (n,).
-        citers: papers that cite it within the window, n_i + n_j, shape (n,).
-        year: publication year, shape (n,).
-        last_year: last year the graph covers completely.
-        window: years counted after publication.
-        article: whether it is a journal or conference article, shape (n,) or one value.
-    """
-    fit: Flags = (
-        (np.asarray(references) >= LEAST_REFERENCES)
-        & (np.asarray(citers) >= LEAST_CITERS)
-        & (np.asarray(year) + window <= last_year)
-        & np.asarray(article, dtype=bool)
-    )
-    return fit
+    rank = np.empty(len(score))
+    for one in np.unique(field):
+        own = field == one
+        rank[own] = (rankdata(score[own]) - 0.5) / own.sum()
+    return np.select([rank > 1 - share, rank < share], [0, 1], 2).astype(np.int8)
 
 
 def _side(value: float, threshold: float) -> int:

@@ -1,17 +1,7 @@
-"""The ladders of the debate's levels, for the predictor: one line for a level."""
+"""The ladders of the world's levels; `ladders.toml` has the rungs of each."""
 
-from collections.abc import Mapping
-from types import MappingProxyType
+from pathlib import Path
 
-from tokengym.envs.core.ladder import Ladder, Rung
-from tokengym.envs.disruption.evidence import LEVELS
+from tokengym.envs.core.ladder import read_ladders
 
-_RULES = (
-    Rung("majority", "thumb", "base rate"),
-    Rung("scripted", "thumb", "first year's label"),
-    Rung("naive_bayes", "textbook", "naive Bayes", "Maron 1961"),
-    Rung("logistic", "textbook", "regression on 2000 papers", "Cox 1958"),
-    Rung("oracle", "planner", "posterior, searched claims", "Bayes 1763"),
-)
-
-LADDERS: Mapping[str, Ladder] = MappingProxyType(dict.fromkeys(LEVELS, Ladder(_RULES, "null")))
+LADDERS = read_ladders(Path(__file__).with_suffix(".toml"))

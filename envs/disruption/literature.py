@@ -8,9 +8,11 @@ accepts papers at rates that make the labels of either target equally frequent.
 
 import json
 import math
+import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache, lru_cache
 from itertools import permutations
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -61,76 +63,16 @@ class Cue(NamedTuple):
     share: float
 
 
-CUES: Mapping[str, Cue] = {
-    "aim": Cue(
-        "disruption",
-        (
-            ("We introduce", "We propose", "We discover"),
-            ("We refine", "We extend", "We confirm"),
-            ("We review", "We apply", "We compare"),
-        ),
-        0.5,
-    ),
-    "mix": Cue(
-        "novelty",
-        (
-            ("with tools from a distant field", "by an unusual mix of ideas"),
-            ("with standard methods", "by established means"),
-            ("with known tools and one new idea", "by a fresh turn of old methods"),
-        ),
-        0.5,
-    ),
-}
-"""Cues of every abstract."""
+def _read_cues(table: Mapping[str, Mapping[str, Any]]) -> Mapping[str, Cue]:
+    return {
+        name: Cue(cue["target"], tuple(map(tuple, cue["phrases"])), cue["share"])
+        for name, cue in table.items()
+    }
 
-LONG_CUES: Mapping[str, Cue] = {
-    "relation": Cue(
-        "disruption",
-        (
-            ("Earlier accounts no longer hold", "None of the earlier steps is needed"),
-            ("Earlier accounts are made complete", "Each of the earlier steps is kept"),
-            ("Earlier accounts serve a new purpose", "Some of the earlier steps are borrowed"),
-        ),
-        0.55,
-    ),
-    "result": Cue(
-        "disruption",
-        (
-            ("A common belief turns out wrong", "The usual test becomes needless"),
-            ("A common belief gains support", "The usual test becomes sharper"),
-            ("A common belief is left open", "The usual test moves elsewhere"),
-        ),
-        0.6,
-    ),
-    "use": Cue(
-        "disruption",
-        (
-            ("Others can start from here", "The tools are made from nothing"),
-            ("Others can check their records", "The tools are those of the field"),
-            ("Others can choose among several", "The tools are lent by neighbours"),
-        ),
-        0.42,
-    ),
-    "sources": Cue(
-        "novelty",
-        (
-            ("Its sources seldom meet", "Its readers will be surprised"),
-            ("Its sources are the usual ones", "Its readers will feel at home"),
-            ("Its sources have one odd member", "Its readers will nod, then pause"),
-        ),
-        0.6,
-    ),
-    "team": Cue(
-        "novelty",
-        (
-            ("The authors come from far apart", "The reviewers were hard to find"),
-            ("The authors share one school", "The reviewers were near at hand"),
-            ("The authors took in one guest", "The reviewers came from two fields"),
-        ),
-        0.5,
-    ),
-}
-"""Further cues of long abstracts, of differing reliability."""
+
+_TABLES = tomllib.loads(Path(__file__).with_name("cues.toml").read_text("utf-8"))
+CUES, LONG_CUES = _read_cues(_TABLES["every"]), _read_cues(_TABLES["long"])
+"""Cues of every abstract; and further ones of long abstracts, of differing reliability."""
 
 ALL_CUES: Mapping[str, Cue] = {**CUES, **LONG_CUES}
 _SEARCHED = {

@@ -67,10 +67,7 @@ class Choice(NamedTuple):
 
 
 def best_claims(
-    evidence: Evidence,
-    targets: Sequence[Target],
-    beliefs: Sequence[Probabilities],
-    judge: Judge,
+    evidence: Evidence, targets: Sequence[Target], beliefs: Sequence[Probabilities], judge: Judge
 ) -> Choice:
     """Choose up to three true claims that bring the judge closest to `beliefs`.
 

@@ -1,20 +1,24 @@
 """The texts that the roles read: functions of the evidence and of the replies, nothing else.
 
-The part that both prompts share is here, the paper in words; `prompt` and `terse` write the rest.
+The templates `prompt_full` and `prompt_terse` have the macros `opening(case)`, the predictor's
+first text, `challenge(case, answer)` and `rejoinder(case, argument)`, its second one. `lines` has
+what both share: the paper in words.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import NamedTuple
 
-from tokengym.envs.disruption.evidence import (
-    CITER_FEATURES,
-    PERIODS,
-    PUBLICATION_FEATURES,
-    REFERENCE_FEATURES,
-    Evidence,
-)
-from tokengym.envs.disruption.grammar import Argument
-from tokengym.envs.disruption.labels import Target
+import numpy as np
+
+from tokengym.envs.core.seeding import generator
+from tokengym.envs.core.templates import templates
+from tokengym.envs.disruption import evidence as shown
+from tokengym.envs.disruption.claims import MOST_QUOTED_CHARACTERS, MOST_QUOTED_WORDS
+from tokengym.envs.disruption.grammar import NO_LABEL, either
+from tokengym.envs.disruption.labels import LABELS, Target
+from tokengym.rewards import debate
+from tokengym.rewards.form import FORM_SHARE
 
 
 class Case(NamedTuple):
@@ -27,66 +31,66 @@ class Case(NamedTuple):
         aim: what the challenger is paid for, `adversary` or `critic`.
         fingerprint: the Task's, from which made-up replies are drawn.
         reward: what the predictor is paid by, a name of `debate.REWARDS`.
-        direct: whether the texts ask for the answer alone.
     """
 
-    evidence: Evidence
+    evidence: shown.Evidence
     targets: tuple[Target, ...]
     debated: bool
     aim: str
     fingerprint: str
     reward: str = "proper"
-    direct: bool = False
+
+    @property
+    def words(self) -> list[str]:
+        """The labels of all targets, in the order of probabilities."""
+        return [word for target in self.targets for word in LABELS[target]]
+
+    @property
+    def choices(self) -> list[str]:
+        """For each target the choice between its labels."""
+        return [either(LABELS[target]) for target in self.targets]
 
 
-class Writer(NamedTuple):
-    """One style of the texts.
-
-    Attributes:
-        opening: writes the predictor's first text.
-        challenge: writes the challenger's text, with the predictor's answer as written.
-        rejoinder: writes the predictor's second text, with the argument that reaches it.
-    """
-
-    opening: Callable[[Case], str]
-    challenge: Callable[[Case, str], str]
-    rejoinder: Callable[[Case, Argument], str]
+def _shown_facts(facts: Mapping[str, int], names: Sequence[str]) -> dict[str, int]:
+    return {name: facts[name] for name in names if name in facts}
 
 
-def describe(evidence: Evidence, cited: Callable[[int, int | None], str]) -> list[str]:
-    """Return the paper as its level shows it, one line per kind of fact.
-
-    Args:
-        evidence: what is shown.
-        cited: writes the first year's citations and which percentage of papers has fewer, if known.
-    """
-    lines = [f"Paper ({evidence.field}, {evidence.year}): {evidence.title}"]
-    if evidence.abstract:
-        lines.append(evidence.abstract)
-    kinds = {PUBLICATION_FEATURES: "at publication", **PERIODS}
-    for names, when in kinds.items():
-        shown = {name: evidence.facts[name] for name in names if name in evidence.facts}
-        if shown:
-            lines.append(f"{when.capitalize()}: {_listed(shown)}")
-        if names == CITER_FEATURES and evidence.citations:
-            lines.append(cited(evidence.citations["count"], evidence.citations.get("above")))
-    return lines
+def _made_up(case: Case) -> tuple[str, str]:
+    """Return an answer and an argument that differ from Task to Task and ignore the paper."""
+    rng = generator("disruption example", case.fingerprint)
+    words, numbers = [], []
+    for target in case.targets:
+        place = int(rng.integers(3))
+        words.append(LABELS[target][place])
+        numbers += _tenths(rng, place)
+    label = LABELS[case.targets[0]][int(rng.integers(3))]
+    return f"LABEL {' '.join(words)}\nP {' '.join(numbers)}", f"ARGUE {label}"
 
 
-def examples(case: Case) -> list[str]:
-    """Return the labelled papers of the same literature, one a line."""
-    lines = []
-    for paper in case.evidence.examples:
-        facts = _listed({name: paper["facts"][name] for name in REFERENCE_FEATURES})
-        labels = ", ".join(paper["labels"][target] for target in case.targets)
-        lines.append(f"{paper['abstract']} {facts}: {labels}")
-    return lines
+def _tenths(rng: np.random.Generator, place: int) -> list[str]:
+    """Draw three probabilities in tenths, the largest at `place`."""
+    most = int(rng.integers(5, 9))
+    second = int(rng.integers(1, 10 - most))
+    others = [second, 10 - most - second]
+    shares = [most if k == place else others.pop() for k in range(3)]
+    return [f"0.{share}" for share in shares]
 
 
-def record(evidence: Evidence) -> list[str]:
-    """Return what the challenger noted of earlier papers and what became of them, one a line."""
-    return [f"{_listed(paper['notes'])}: {paper['label']}" for paper in evidence.record]
-
-
-def _listed(facts: Mapping[str, int]) -> str:
-    return ", ".join(f"{name} {value}" for name, value in facts.items())
+macros = templates(
+    Path(__file__).parent,
+    debate=debate,
+    either=either,
+    shown_facts=_shown_facts,
+    made_up=_made_up,
+    form_share=FORM_SHARE,
+    no_label=NO_LABEL,
+    most_quoted=(MOST_QUOTED_WORDS, MOST_QUOTED_CHARACTERS),
+    challengers=shown.KINDS,
+    periods=shown.PERIODS,
+    kinds={shown.PUBLICATION_FEATURES: "at publication", **shown.PERIODS},
+    features=shown.FEATURES,
+    reference_features=shown.REFERENCE_FEATURES,
+    citer_features=shown.CITER_FEATURES,
+    next_features=shown.NEXT_FEATURES,
+)
+"""From the name of a template, such as `prompt_full`, to its macros."""

@@ -17,7 +17,7 @@ from tokengym.envs.core.spec import WorldSpec
 from tokengym.envs.core.task import Task
 from tokengym.envs.core.turn import StopReason, Turn, expected_return
 from tokengym.envs.core.world import World
-from tokengym.envs.disruption.compiled import WRITERS, CompiledDebate, compile_task
+from tokengym.envs.disruption.compiled import CompiledDebate, compile_task
 from tokengym.envs.disruption.data.dataset import (
     cited_above_in,
     labelled,
@@ -37,7 +37,9 @@ from tokengym.envs.disruption.generator import draw_challenger, draw_evidence, d
 from tokengym.envs.disruption.grammar import (
     Argument,
     PredictorAnswer,
+    answer_forms,
     answer_in_words,
+    argument_in_words,
     read_answer,
     read_argument,
 )
@@ -52,8 +54,8 @@ from tokengym.envs.disruption.metrics import (
 )
 from tokengym.envs.disruption.oracle import best_expected
 from tokengym.envs.disruption.paper import Paper
-from tokengym.envs.disruption.prompt import answer_forms, argument_in_words
 from tokengym.envs.disruption.scores import AnswerScores, costs_of, scores_of
+from tokengym.envs.disruption.texts import macros
 from tokengym.rewards import debate
 from tokengym.rewards.bounds import GRID, Range
 from tokengym.rewards.form import FORM_SHARE, FormAccount
@@ -369,7 +371,7 @@ class DisruptionWorld(World[CompiledDebate]):
         in_form = {"well_formed": float(argument is not None), "form": form}
         self._argument = argument = argument or Argument(None, ())
         self._challenge_costs = {"form": lost, **costs_of(argument, self.compiled.evidence)}
-        said = WRITERS[self.prompt].rejoinder(self.compiled.case, argument)
+        said = macros(f"prompt_{self.prompt}").rejoinder(self.compiled.case, argument)
         if self._first_said:
             said = f"{self._first_said}\n{said}"
         return Turn(PREDICTOR, said, metrics=in_form)

@@ -1,7 +1,6 @@
 """Scripted policies. All but the oracle use only what the Turns have shown."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 from functools import partial
 from types import MappingProxyType
 
@@ -54,38 +53,27 @@ def random(world: World, turn: Turn, rng: np.random.Generator) -> str:
     return _reply(world, tuple(round(rng.uniform(low, high), 1) for low, high in ranges))
 
 
-def mpc(world: World, turn: Turn, rng: np.random.Generator) -> str:
-    """Plan to the end on the shown forecasts, play the first step, and replan."""
+def _replan(on_site: SiteRule, world: World, _turn: Turn, _rng: np.random.Generator) -> str:
+    """Plan to the end on the shown forecasts, play the first step, and replan; a site by a rule."""
     shown = EnergyWorld.cast(world).shown
     if isinstance(shown.plant, OffGridSite):
-        return _reply(world, mean_day_plan(shown.plant, shown.step, shown.state))
+        return _reply(world, on_site(shown.plant, shown.step, shown.state))
     plant = shown.plant.guarded(shown.step, _GUARD)
-    return _first_of(world, plan(plant, shown.step, shown.state, UNSAFE, spent=sum(shown.missed)))
+    return _first_of(world, plan(plant, shown.step, shown.state, UNSAFE))
 
 
 def lagrangian(world: World, turn: Turn, rng: np.random.Generator) -> str:
     """Plan like `mpc`, but with a price on shortfalls instead of a limit: dual ascent.
 
     The price begins at twice the highest price of energy and rises with every miss by `_ASCENT`
-    per unit beyond the budget's share of the steps so far, never below 0.
+    per unit.
     """
     shown = EnergyWorld.cast(world).shown
     if isinstance(shown.plant, OffGridSite):
-        return mpc(world, turn, rng)
-    plant = replace(shown.plant, budget=0.0)
-    share = shown.plant.budget / plant.steps
-    multiplier = 2.0 * max(map(abs, plant.price))
-    for missed in shown.missed:
-        multiplier = max(multiplier + _ASCENT * (missed - share), 0.0)
-    return _first_of(world, plan(plant, shown.step, shown.state, multiplier))
-
-
-def stochastic(world: World, turn: Turn, rng: np.random.Generator) -> str:
-    """Plan against the stated chances of days; without them like `mpc`."""
-    shown = EnergyWorld.cast(world).shown
-    if not isinstance(shown.plant, OffGridSite):
-        return mpc(world, turn, rng)
-    return _reply(world, scenario_plan(shown.plant, shown.step, shown.state))
+        return _replan(mean_day_plan, world, turn, rng)
+    dearest = max(map(abs, shown.plant.price))
+    multiplier = sum((_ASCENT * missed for missed in shown.missed), 2.0 * dearest)
+    return _first_of(world, plan(shown.plant, shown.step, shown.state, multiplier))
 
 
 def noisy(world: World, turn: Turn, rng: np.random.Generator) -> str:
@@ -148,14 +136,6 @@ def _difference(minuend: float, subtrahend: float) -> str:
     return f"{minuend:g}-{subtrahend:g}={round(minuend - subtrahend, 2):g}"
 
 
-def worst_day(world: World, turn: Turn, rng: np.random.Generator) -> str:
-    """Plan for the largest need of each hour among the days that may come; else like `mpc`."""
-    shown = EnergyWorld.cast(world).shown
-    if not isinstance(shown.plant, OffGridSite):
-        return mpc(world, turn, rng)
-    return _reply(world, worst_day_plan(shown.plant, shown.step, shown.state))
-
-
 def _follow(
     rule: Rule, on_site: SiteRule, world: World, _turn: Turn, _rng: np.random.Generator
 ) -> str:
@@ -199,9 +179,9 @@ BASELINES: Mapping[str, Policy] = MappingProxyType(
         "worked": worked,
         "noisy": noisy,
         "lagrangian": lagrangian,
-        "mpc": mpc,
-        "worst_day": worst_day,
-        "stochastic": stochastic,
+        "mpc": partial(_replan, mean_day_plan),
+        "worst_day": partial(_replan, worst_day_plan),
+        "stochastic": partial(_replan, scenario_plan),
         "oracle": oracle,
     }
 )

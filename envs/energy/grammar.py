@@ -9,7 +9,6 @@ from tokengym.envs.core.grammar import (
     IS,
     NUMBER,
     SEVERAL,
-    SHORT,
     Grammar,
     Reading,
     complaint,
@@ -26,6 +25,7 @@ _TIME = re.compile(
 _CHARGE = r"\(?((?:dis)?charg(?:es?|ing))\b\)?"
 
 
+@remembered
 def read_commands(
     text: str, devices: tuple[str, ...], *, now: str = "", complete: bool = True
 ) -> Reading[Commands]:
@@ -42,10 +42,6 @@ def read_commands(
         now: time of day, as in `10` or `10:15`: lines for other times of a plan are passed over.
         complete: `False` if the reply was cut off.
     """
-    return (_known if len(text) <= SHORT else _read)(text, devices, now, complete)
-
-
-def _read(text: str, devices: tuple[str, ...], now: str, complete: bool) -> Reading[Commands]:
     grammar = _grammar(devices)
     malformed = partial(complaint, text, expected(devices), grammar, complete=complete)
     powers: dict[str, float] = {}
@@ -83,9 +79,6 @@ def _power(match: re.Match[str]) -> float:
     if word.startswith("dis"):
         return -abs(power)
     return math.nan if word and power < 0.0 else power
-
-
-_known = remembered(_read)
 
 
 def write_commands(commands: Commands, devices: Sequence[str], *, decimals: int = 2) -> str:

@@ -24,10 +24,7 @@ def indicators(plant: Plant, outcomes: Sequence[StepResult]) -> Mapping[str, flo
     if isinstance(plant, OffGridSite):
         return {"unserved_energy": sum(outcome.unserved for outcome in outcomes)}
     _, _, safety, _, grid, unserved, used = zip(*outcomes, strict=True)
-    values = {
-        "peak_import": max(0.0, *grid),
-        "ramping": sum(map(abs, map(sub, grid[1:], grid))),
-    }
+    values = {"peak_import": max(0.0, *grid), "ramping": sum(map(abs, map(sub, grid[1:], grid)))}
     if plant.carbon:
         bought = [power if power > 0.0 else 0.0 for power in grid]
         values["carbon"] = dt * sum(map(mul, plant.carbon, bought))

@@ -60,7 +60,7 @@ class Microgrid(StoragePlant):
     """One home over one horizon, with its future. Series have one entry a step.
 
     The battery charges or discharges at most at `power`. The limit is its reserve, in kWh; of a
-    home with a house it is the comfort band instead, in K, and so is the budget.
+    home with a house it is the comfort band instead, in K.
 
     Attributes:
         capacity: kWh of the battery.
@@ -163,7 +163,7 @@ class Microgrid(StoragePlant):
         return State(self.energy, indoor=self.house.temperature if self.house else 0.0)
 
     @property
-    def rounding(self) -> float:
+    def slack(self) -> float:
         """See the class."""
         return 0.1 if self.house else 0.06
 

@@ -18,7 +18,7 @@ from tokengym.envs.energy.house import House
 from tokengym.envs.energy.microgrid import LOST_LOAD, Car, Microgrid
 from tokengym.envs.energy.plants import Plant
 from tokengym.envs.energy.program import Program, Term
-from tokengym.envs.energy.step_result import TOLERANCE, Commands, State
+from tokengym.envs.energy.step_result import Commands, State
 
 UNSAFE = 2.0 * LOST_LOAD
 """Money per unit of safety cost where a plan may break the floor; keeping it never costs more."""
@@ -40,11 +40,6 @@ class Simulation(NamedTuple):
 
     money: float
     safety: tuple[float, ...]
-
-
-def is_broken(plant: Plant, safety: Sequence[float]) -> bool:
-    """Return whether the safety costs of the steps exceed what the plant's budget allows."""
-    return sum(safety) > plant.budget + (TOLERANCE if plant.budget else 0.0)
 
 
 def simulate(plant: Plant, commands: tuple[Commands, ...]) -> Simulation:
@@ -76,20 +71,14 @@ def optimum(plant: Microgrid) -> DispatchPlan | None:
         tuple(round(power, _DIGITS) + 0.0 for power in command) for command in planned.commands
     )
     simulated = simulate(plant, rounded)
-    if is_broken(plant, simulated.safety) or abs(simulated.money - planned.cost) > _GAP:
+    if any(simulated.safety) or abs(simulated.money - planned.cost) > _GAP:
         return None
     return DispatchPlan(rounded, simulated.money)
 
 
 @lru_cache(maxsize=_PLANS_KEPT)
 def plan(
-    plant: Microgrid,
-    first: int,
-    state: State,
-    unsafe: float | None = None,
-    *,
-    spent: float = 0.0,
-    relaxed: bool = False,
+    plant: Microgrid, first: int, state: State, unsafe: float | None = None
 ) -> DispatchPlan | None:
     """Return the cheapest commands from `first` on for the series as the plant has them.
 
@@ -97,23 +86,13 @@ def plan(
         plant: true or foreseen.
         first: first step to plan.
         state: state before it.
-        unsafe: money per unit of safety cost beyond the plant's budget; `None` forbids any.
-        spent: how much of the budget is used up.
-        relaxed: leave out the binaries of negative prices, as a linear program has to.
+        unsafe: money per unit of safety cost; `None` forbids any.
 
     Returns:
         the plan, or `None` if none is safe.
     """
     program = Program()
-    left = max(plant.budget - spent, 0.0)
-    # With a budget to spend, safety costs are free up to it.
-    per_unit = 0.0 if unsafe is None and left else unsafe
-    powers, missed = _microgrid(program, plant, first, state, per_unit, relaxed)
-    if left and unsafe is None:
-        program.row(-math.inf, left, *missed)
-    elif left and unsafe is not None:
-        free = program.variable(-unsafe, high=left)
-        program.row(0.0, math.inf, *missed, (free, -1.0))
+    powers = _microgrid(program, plant, first, state, unsafe)
     solved = program.solve()
     if solved is None:
         return None
@@ -126,12 +105,12 @@ def plan(
 
 
 def _microgrid(
-    program: Program, grid: Microgrid, first: int, state: State, unsafe: float | None, relaxed: bool
-) -> tuple[list[list[list[Term]]], list[Term]]:
+    program: Program, grid: Microgrid, first: int, state: State, unsafe: float | None
+) -> list[list[list[Term]]]:
+    """Return the powers of each device by step, as terms."""
     dt = grid.dt
-    burns = not relaxed and min(grid.price[first:], default=0.0) < 0.0
+    burns = min(grid.price[first:], default=0.0) < 0.0
     powers = []
-    missed: list[Term] = []
     before: Term | None = None
     warmth: Term | None = None
     charged: list[Term] = []
@@ -143,17 +122,15 @@ def _microgrid(
         change = ((charge, -dt * grid.efficiency), (discharge, dt / grid.efficiency))
         before = _follows(program, (level, 1.0), change, before, 1.0, state.stored)
         if not grid.house:
-            short, too_short = _missed(program, grid, unsafe)
+            short = _missed(program, grid, unsafe)
             program.row(grid.reserve[step], math.inf, before, *short)
-            missed.extend(too_short)
         if burns:
             # A battery cannot charge and discharge at once, as would pay at a negative price.
             charges = program.variable(high=1.0, whole=True)
             program.row(-math.inf, 0.0, (charge, 1.0), (charges, -grid.power))
             program.row(-math.inf, grid.power, (discharge, 1.0), (charges, grid.power))
 
-        exchange, dark = _exchange(program, grid, step, unsafe, relaxed)
-        missed.extend(dark)
+        exchange = _exchange(program, grid, step, unsafe)
         balance = [(charge, 1.0), (discharge, -1.0), *exchange]
         devices: list[list[Term]] = [[(charge, 1.0), (discharge, -1.0)]]
         curtailed = program.variable(high=grid.pv[step])
@@ -168,8 +145,7 @@ def _microgrid(
         if grid.house:
             heat = program.variable(high=grid.house.power)
             devices.append([(heat, 1.0)])
-            warmth, too_far = _warm(program, grid, step, heat, warmth, state.indoor, unsafe)
-            missed.extend(too_far)
+            warmth = _warm(program, grid, step, heat, warmth, state.indoor, unsafe)
         surplus = grid.pv[step] - grid.load[step]
         balance.extend(itertools.chain.from_iterable(devices[1:]))
         program.row(surplus, surplus, *balance)
@@ -178,10 +154,10 @@ def _microgrid(
     if grid.house:
         _close(program, warmth, state.indoor, grid.house.temperature, grid.house)
     if grid.demand_charge:
-        _charge_for_peak(program, grid, first, state.peak, met, relaxed)
+        _charge_for_peak(program, grid, first, state.peak, met)
     if grid.car and first < grid.car.departs:
         _meet_need(program, grid.car, state.charged, charged)
-    return powers, missed
+    return powers
 
 
 def _follows(
@@ -202,12 +178,7 @@ def _follows(
 
 
 def _charge_for_peak(
-    program: Program,
-    grid: Microgrid,
-    first: int,
-    peak: float,
-    met: Sequence[tuple[int, int]],
-    relaxed: bool,
+    program: Program, grid: Microgrid, first: int, peak: float, met: Sequence[tuple[int, int]]
 ) -> None:
     """Charge for what the highest import exceeds `peak` by.
 
@@ -220,12 +191,11 @@ def _charge_for_peak(
         first: the first step that is planned.
         peak: the highest import before it, kW.
         met: by step what is bought and what of the sun is curtailed, variables.
-        relaxed: see `plan`.
     """
     higher = program.variable(grid.demand_charge)
     for step, (bought, curtailed) in enumerate(met, first):
         program.row(-math.inf, peak, (bought, 1.0), (higher, -1.0))
-        if not relaxed and grid.price[step] < 0.0 >= grid.resale[step]:
+        if grid.price[step] < 0.0 >= grid.resale[step]:
             unused = program.variable(high=1.0, whole=True)
             program.row(0.0, math.inf, (curtailed, 1.0), (unused, -grid.pv[step]))
             full = grid.import_cap * grid.up[step]
@@ -248,8 +218,8 @@ def _warm(
     before: Term | None,
     indoor: float,
     unsafe: float | None,
-) -> tuple[Term, list[Term]]:
-    """Add the temperature after a step, kept in its band; return it and what the band is missed by.
+) -> Term:
+    """Add the temperature after a step, kept in its band, and return it.
 
     Args:
         program: the program.
@@ -263,32 +233,27 @@ def _warm(
     assert grid.house
     drift, rise = grid.warming[step]
     warmth = (program.variable(low=-math.inf), 1.0)
-    cold, too_cold = _missed(program, grid, unsafe)
-    hot, too_hot = _missed(program, grid, unsafe)
+    cold, hot = (_missed(program, grid, unsafe) for _ in range(2))
     program.row(grid.low[step], math.inf, warmth, *cold)
     program.row(-math.inf, grid.house.high, warmth, *((over, -1.0) for over, _ in hot))
     keep = grid.house.keep(grid.dt)
-    _follows(program, warmth, [(heat, -rise)], before, keep, indoor, drift)
-    return warmth, [*too_cold, *too_hot]
+    return _follows(program, warmth, [(heat, -rise)], before, keep, indoor, drift)
 
 
-def _missed(
-    program: Program, plant: Microgrid, unsafe: float | None
-) -> tuple[list[Term], list[Term]]:
-    """Shortfall below a limit, as terms of its row; and those of them that are safety costs."""
+def _missed(program: Program, plant: Microgrid, unsafe: float | None) -> list[Term]:
+    """Shortfall below a limit, as terms of its row."""
     within = [(program.variable(plant.price_of_miss, high=plant.slack), 1.0)]
-    beyond = [] if unsafe is None else [(program.variable(unsafe), 1.0)]
-    return within + beyond, beyond
+    return within if unsafe is None else [*within, (program.variable(unsafe), 1.0)]
 
 
 def _exchange(
-    program: Program, grid: Microgrid, step: int, unsafe: float | None, relaxed: bool
-) -> tuple[tuple[Term, ...], tuple[Term, ...]]:
-    """Buying, selling and load left unserved, as terms of the power balance and safety costs."""
+    program: Program, grid: Microgrid, step: int, unsafe: float | None
+) -> tuple[Term, ...]:
+    """Buying, selling and load left unserved, as terms of the power balance."""
     dt, up = grid.dt, grid.up[step]
     bought = program.variable(dt * grid.price[step], high=grid.import_cap * up)
     sold = program.variable(-dt * grid.resale[step], high=grid.export_cap * up)
-    if grid.resale[step] > grid.price[step] and not relaxed:
+    if grid.resale[step] > grid.price[step]:
         # Selling pays more than buying costs: one meter cannot do both at once.
         buys = program.variable(high=1.0, whole=True)
         program.row(-math.inf, 0.0, (bought, 1.0), (buys, -grid.import_cap))
@@ -297,9 +262,9 @@ def _exchange(
     unserved = program.variable(dt * LOST_LOAD, high=grid.load[step] - critical)
     terms = ((bought, -1.0), (sold, 1.0), (unserved, -1.0))
     if unsafe is None:
-        return terms, ()
+        return terms
     dark = program.variable(dt * (LOST_LOAD + unsafe), high=critical)
-    return (*terms, (dark, -1.0)), ((dark, dt),)
+    return (*terms, (dark, -1.0))
 
 
 def _close(

@@ -56,11 +56,7 @@ class Program:
         return None if values is None else (values, math.fsum(values * cost))
 
     def _solve(
-        self,
-        cost: Floats,
-        low: Floats,
-        high: Floats,
-        whole: Flags | None = None,
+        self, cost: Floats, low: Floats, high: Floats, whole: Flags | None = None
     ) -> Floats | None:
         from scipy.optimize import Bounds, milp
         from scipy.sparse import csc_array

@@ -79,8 +79,7 @@ class EnergyPrompt:
         told: dict[str, object] = {"cost": 100.0 * money}
         text = self._kept
         if broken := [cost for cost in safety if cost > 0.0]:
-            worst, total = shortfall(max(broken)), shortfall(sum(broken))
-            told |= {"steps": len(broken), "worst": worst, "total": total}
+            told |= {"steps": len(broken), "worst": shortfall(max(broken))}
             text = self._broken
         return text % told
 

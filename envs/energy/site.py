@@ -17,13 +17,7 @@ from functools import cached_property
 from typing import ClassVar, NamedTuple, Self
 
 from tokengym.envs.energy.microgrid import LOST_LOAD
-from tokengym.envs.energy.step_result import (
-    TOLERANCE,
-    Commands,
-    State,
-    StepResult,
-    StoragePlant,
-)
+from tokengym.envs.energy.step_result import TOLERANCE, Commands, State, StepResult, StoragePlant
 
 LEAST = 0.3
 """A running unit gives at least this share of its rating."""
@@ -105,7 +99,7 @@ class OffGridSite(StoragePlant):
         return self.suns[self.day]
 
     @property
-    def rounding(self) -> float:
+    def slack(self) -> float:
         """Nothing: a running unit keeps the floor."""
         return 0.0
 

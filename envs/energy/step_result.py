@@ -65,11 +65,9 @@ class StoragePlant(ABC):
         price_of_missing: money per kWh stored less than at the start, after the last step.
         price_of_extra: money paid per kWh stored more than at the start.
         carbon: kg of CO2 per kWh bought, by step; empty if not known.
-        budget: units by which the limit may be missed, summed over the steps.
         most_score: score from which a safe episode earns 1.
-        rounding: units that commands in tenths of a kW may miss the limit by.
-        slack: units by which each step may miss the limit, at `price_of_miss`: `rounding`, or 0
-            with a budget.
+        slack: units by which each step may miss the limit, at `price_of_miss`: what commands in
+            tenths of a kW may miss it by.
         price_of_miss: money per unit missed within the slack: more than any plan could gain by it,
             but for negative prices and load that cannot be served.
         devices: names of the devices, in the order of the commands.
@@ -85,7 +83,6 @@ class StoragePlant(ABC):
     price_of_missing: float
     price_of_extra: float
     carbon: tuple[float, ...] = ()
-    budget: float = 0.0
     devices: tuple[str, ...] = field(init=False)
     requirement: tuple[float, float] = field(init=False)
 
@@ -96,13 +93,8 @@ class StoragePlant(ABC):
 
     @property
     @abstractmethod
-    def rounding(self) -> float:
-        """See the class."""
-
-    @property
     def slack(self) -> float:
         """See the class."""
-        return 0.0 if self.budget else self.rounding
 
     @property
     def price_of_miss(self) -> float:

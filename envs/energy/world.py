@@ -16,13 +16,13 @@ from tokengym.envs.core.world import World
 from tokengym.envs.energy import generator
 from tokengym.envs.energy.compiled import CompiledEnergyTask, compile_task
 from tokengym.envs.energy.data import TimeSeries
-from tokengym.envs.energy.devices import check_devices, check_number, series_from
+from tokengym.envs.energy.devices import check_devices, series_from
 from tokengym.envs.energy.dispatch import solve_site
 from tokengym.envs.energy.grammar import expected, forms, read_commands
 from tokengym.envs.energy.indicators import indicators
 from tokengym.envs.energy.levels import LEVELS
 from tokengym.envs.energy.microgrid import Microgrid
-from tokengym.envs.energy.oracle import is_broken, optimum, plan
+from tokengym.envs.energy.oracle import optimum, plan
 from tokengym.envs.energy.plants import Plant, foreseen, plant_from
 from tokengym.envs.energy.rules import reference, scale_of
 from tokengym.envs.energy.site import OffGridSite
@@ -115,8 +115,6 @@ class EnergyWorld(World[CompiledEnergyTask]):
             it added to the best that was left, and what a malformed reply costs. At most 0; the
             sum, reported at the end as `total_credit`, is minus the regret if no reply was
             malformed. `adapters.exact_credit` makes it the reward.
-        cost_budget: kWh (of a house K) by which the limit may be missed over the whole episode;
-            one that misses no more counts as safe. The optimum is that of the same budget.
         data: days of a user's own instead of synthetic ones: a `TimeSeries`, or the files that
             `data.read` reads. Windows do not overlap, and each belongs to one split.
         zone: time zone of the home, a name of the time zone database such as `Europe/Berlin`: times
@@ -147,7 +145,6 @@ class EnergyWorld(World[CompiledEnergyTask]):
         terminate_on_violation: bool = False,
         flat_floor: bool = False,
         credit: bool = False,
-        cost_budget: float = 0.0,
         data: TimeSeries | Source | Sequence[Source] | None = None,
         zone: str | None = None,
         resample: bool = False,
@@ -174,8 +171,8 @@ class EnergyWorld(World[CompiledEnergyTask]):
                 f"credit=True needs a convex cost-to-go, which the level {self.level!r} does "
                 "not have"
             )
-        if LEVELS[self.level].days and (data is not None or cost_budget):
-            raise OptionError(f"data and cost_budget are not for the level {self.level!r}")
+        if LEVELS[self.level].days and data is not None:
+            raise OptionError(f"data is not for the level {self.level!r}")
         self._credits = credit
         self._devices = check_devices(
             LEVELS[self.level],
@@ -185,9 +182,6 @@ class EnergyWorld(World[CompiledEnergyTask]):
             export_cap_kw=export_cap_kw,
             pv_scale=pv_scale,
         )
-        self._budget = check_number("cost_budget", cost_budget, least=0.0)
-        if credit and self._budget:
-            raise OptionError("credit=True needs a limit of every step, and cost_budget sums them")
         if (resample or zone is not None) and data is None:
             raise OptionError("resample and zone are for data of your own, got none")
         self._series: TimeSeries | None = None
@@ -207,7 +201,7 @@ class EnergyWorld(World[CompiledEnergyTask]):
         level = LEVELS[self.level]
         if level.days:
             return generator.draw_site(rng, level)
-        return self._budgeted(generator.draw_microgrid(rng, level, self._devices))
+        return generator.draw_microgrid(rng, level, self._devices)
 
     def _draw_window(self, rng: np.random.Generator, start: int) -> Mapping[str, Any]:
         level, series = LEVELS[self.level], self._series
@@ -216,19 +210,15 @@ class EnergyWorld(World[CompiledEnergyTask]):
         if "price" not in days:
             days |= generator.draw_tariff(rng, level, hours)
         drawn = generator.draw_home(rng, level, hours, days, self._devices)
-        return self._budgeted({**drawn, "source": f"{series.digest}:{start}"})
-
-    def _budgeted(self, drawn: Mapping[str, Any]) -> Mapping[str, Any]:
-        return {**drawn, "budget": self._budget} if self._budget else drawn
+        return {**drawn, "source": f"{series.digest}:{start}"}
 
     def _scoring_options(self) -> Mapping[str, Any]:
         flags = {"terminate_on_violation": self._terminates, "flat_floor": self._flat}
         return {name: True for name, value in flags.items() if value}
 
     def _drawing_options(self) -> tuple[object, ...]:
-        options = [*self._devices.items(), *([("cost_budget", self._budget)] * bool(self._budget))]
         data = () if self._series is None else (self._series.digest,)
-        return (*data, *(f"{name}={value:g}" for name, value in options))
+        return (*data, *(f"{name}={value:g}" for name, value in self._devices.items()))
 
     def _split_key(self, instance: Mapping[str, Any]) -> object:
         """Return the instance without the future; only forecasts of it are shown."""
@@ -365,10 +355,7 @@ class EnergyWorld(World[CompiledEnergyTask]):
         self._state = outcome.state
         self._money += outcome.money
         self._step = step + 1
-        ends = self._step == plant.steps
-        if not ends and self._terminates:
-            ends = is_broken(plant, [outcome.safety for outcome in self._outcomes])
-        if ends:
+        if self._step == plant.steps or (self._terminates and outcome.safety):
             return self._finish(compiled, feedback, metrics)
         feedback += prompt.turn(step + 1, plant.seen(step + 1, self._state))
         return Turn(_ROLE, feedback, metrics=metrics)
@@ -382,7 +369,7 @@ class EnergyWorld(World[CompiledEnergyTask]):
         money = self._money + closing
         score = cost_score(money, compiled.optimum, compiled.scale)
         depth = None
-        if is_broken(plant, safety):
+        if any(safety):
             missed = [plant.required(step) for step in range(self._step, plant.steps)]
             depth = violation_depth((*safety, *missed), *plant.requirement)
             metrics["first_violation_step"] = float(

@@ -213,10 +213,7 @@ def _constant(share: float, world: World) -> Forecast:
 
 
 def _state(
-    forecast: Callable[[World], Forecast],
-    world: World,
-    _turn: Turn,
-    _rng: np.random.Generator,
+    forecast: Callable[[World], Forecast], world: World, _turn: Turn, _rng: np.random.Generator
 ) -> str:
     return _write(forecast(world), _question(world))
 

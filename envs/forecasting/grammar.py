@@ -12,10 +12,10 @@ from tokengym.envs.core.grammar import (
     IS,
     NEXT,
     SHARE,
-    SHORT,
     Grammar,
     Reading,
     complaint,
+    joined_shares,
     last_command,
     normalised,
     remembered,
@@ -34,6 +34,7 @@ _SUM_TOLERANCE = 0.02
 """Three decimals of up to 26 outcomes sum to 1 within 26 · 0.0005 = 0.013."""
 
 
+@remembered
 def read_forecast(
     text: str, options: int, *, negated: bool = False, complete: bool = True
 ) -> Reading[Forecast]:
@@ -45,11 +46,9 @@ def read_forecast(
         negated: whether the probability of no is asked for.
         complete: `False` if the reply was cut off.
     """
-    return (_known if len(text) <= SHORT else _read)(text, options, negated, complete)
-
-
-def _read(text: str, options: int, negated: bool, complete: bool) -> Reading[Forecast]:
     grammar = _grammar(options, negated)
+    if options:
+        text = joined_shares(text, "Probabilities", tuple(LETTERS[:options]))
     match, several = last_command(grammar, text, complete=complete)
     if match is None:
         return Reading(None, complaint(text, describe_form(options), grammar, complete=complete))
@@ -70,9 +69,6 @@ def _read(text: str, options: int, negated: bool, complete: bool) -> Reading[For
         f"Malformed reply: probabilities lie between 0 and 1{wrong}. "
         f"Expected: {describe_form(options)}",
     )
-
-
-_known = remembered(_read)
 
 
 def nearness_of_forecast(text: str, options: int) -> float:

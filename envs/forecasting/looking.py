@@ -40,14 +40,14 @@ def _read_all(world: DeskWorld) -> int | None:
 
 def _per_price(world: DeskWorld) -> int | None:
     """Read the notes that are worth most for their price beside all others."""
-    return _next_of(_ranked(_Planned(world.desk.plan))[:_MOST], world)
+    return _next_of(_ranked(world.desk.plan)[:_MOST], world)
 
 
 def _threshold(world: DeskWorld) -> int | None:
     """Read in the same order until one answer is likely enough."""
     if max(world.best_forecast) >= _SURE:
         return None
-    return _next_of(_ranked(_Planned(world.desk.plan)), world)
+    return _next_of(_ranked(world.desk.plan), world)
 
 
 def _report_and_keys(world: DeskWorld) -> int | None:
@@ -77,7 +77,7 @@ def _report_and_keys(world: DeskWorld) -> int | None:
 
 def _fixed_set(world: DeskWorld) -> int | None:
     """Read the best set of notes, whatever they show."""
-    return _next_of(_best_set(_Planned(world.desk.plan)), world)
+    return _next_of(_best_set(world.desk.plan), world)
 
 
 def _ahead(steps: int, world: DeskWorld) -> int | None:
@@ -85,23 +85,10 @@ def _ahead(steps: int, world: DeskWorld) -> int | None:
     return world.desk.plan.best_look(world.state, min(steps, world.looks_left))
 
 
-class _Planned:
-    """A plan, by whose identity what follows from it is remembered."""
-
-    def __init__(self, plan: LookValues) -> None:
-        self.plan = plan
-
-    def __hash__(self) -> int:
-        return id(self.plan.answers)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Planned) and self.plan.answers is other.plan.answers
-
-
 @lru_cache(maxsize=256)
-def _ranked(planned: _Planned) -> tuple[int, ...]:
+def _ranked(plan: LookValues) -> tuple[int, ...]:
     """Return the notes by what each adds to all others, for its price."""
-    plan, notes = planned.plan, range(len(planned.plan.prices))
+    notes = range(len(plan.prices))
     start = (0,) * len(notes)
     every = _worth(plan, start, notes)
 
@@ -113,8 +100,8 @@ def _ranked(planned: _Planned) -> tuple[int, ...]:
 
 
 @lru_cache(maxsize=256)
-def _best_set(planned: _Planned) -> tuple[int, ...]:
-    plan, notes = planned.plan, range(len(planned.plan.prices))
+def _best_set(plan: LookValues) -> tuple[int, ...]:
+    notes = range(len(plan.prices))
     start = (0,) * len(notes)
     sets = (chosen for count in range(len(notes) + 1) for chosen in combinations(notes, count))
     return max(sets, key=lambda chosen: _worth(plan, start, chosen))

@@ -97,14 +97,6 @@ class Episode(TextEpisode):
         """
         return self._transcript(role).pieces
 
-    def conversation_of(self, role: str) -> tuple[Message, ...]:
-        """Return the texts that `role` has read and its replies, in order.
-
-        Raises:
-            RoleError: if no role of that name reads tokens here.
-        """
-        return tuple(self._transcript(role).conversation)
-
     def act(self, tokens: Sequence[int] | npt.NDArray[Any], stop_reason: str | None = None) -> Turn:
         """Play the tokens of the role whose turn it is.
 

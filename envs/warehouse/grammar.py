@@ -9,7 +9,6 @@ from tokengym.envs.core.form import nearness
 from tokengym.envs.core.grammar import (
     IS,
     SEVERAL,
-    SHORT,
     Grammar,
     Reading,
     complaint,
@@ -23,7 +22,7 @@ _GAP = r"[ \t]*+"
 _ORDER = r"O\d{1,4}+(?!\d)"
 _NEXT_ORDER = rf"{_GAP}[,;&+]?+{_GAP}(?:and\b{_GAP})?+"
 _SLOT = r"(?:\d{1,2}+@)?+A\d{1,3}+-\d{1,3}+(?!\d)"
-_NUMBERED = rf"(?:{_GAP}#?\d{{1,2}}+(?={_GAP}[:.)]))?+"
+_NUMBERED = rf"(?:{_GAP}#?(?P<number>\d{{1,2}}+)(?={_GAP}[:.)]))?"
 """A trip's number in a plan."""
 _NEXT_SLOT = rf"{_GAP}(?:[,;]|->|>|\u2192)?+{_GAP}(?:(?:and|then)\b{_GAP})?+"
 _UNIT = r"(?:[ \t]++(?:time[ \t]++)?+units?\b)?+"
@@ -35,8 +34,18 @@ _PICK = Grammar(
     rf"|WAIT{IS}(?:for[ \t]++)?+([1-9]\d{{0,2}}+)(?!\d){_UNIT}|DONE\b",
     "TRIP",
 )
-_NO_ITEM = r"(?!(?:about|around|roughly|approximately|maybe|perhaps|only|another)\b)"
-_ITEM = rf"{_NO_ITEM}[A-Z][A-Z0-9_]{{0,15}}+{IS}(?<![A-Z0-9_])\d{{1,4}}+(?!\d){_UNIT}"
+_NO_ITEM = r"(?!(?:about|around|roughly|approximately|maybe|perhaps|only|another|it|them|and)\b)"
+_OF = rf"{_GAP}(?:units?\b{_GAP})?+of[ \t]++(?:item[ \t]++)?+"
+
+
+def _item(begin: str) -> str:
+    """Return the pattern of an item with its units, each in a group that begins so."""
+    sku = rf"(?<![A-Z0-9_]){_NO_ITEM}{begin}[A-Z][A-Z0-9_]{{0,15}}+)"
+    count = rf"{begin}\d{{1,4}}+)(?!\d)"
+    return rf"(?:{sku}{IS}(?<![A-Z0-9_]){count}{_UNIT}|{count}{_OF}{sku})"
+
+
+_ITEM = _item("(?:")  # `re` of Python 3.11 fails on groups that capture in possessive ones
 _NEXT_ITEM = rf"{_GAP}(?:[,;&]{_GAP}(?:and\b)?+|and\b){_GAP}"
 _REORDER = Grammar("REORDER", rf"REORDER{IS}(?:(NONE)\b|({_ITEM}(?:{_NEXT_ITEM}{_ITEM}){{0,63}}+))")
 _QUOTE = Grammar(
@@ -47,8 +56,8 @@ _QUOTE = Grammar(
     "QUOTE",
 )
 _ORDER_NAME = re.compile(r"O\d{1,4}", re.ASCII)
+_UNITS_OF_ITEM = re.compile(_item("("), re.IGNORECASE | re.ASCII)
 _SLOT_NAME = re.compile(r"A\d{1,3}-\d{1,3}", re.IGNORECASE | re.ASCII)
-_UNITS_OF_ITEM = re.compile(r"([A-Z][A-Z0-9_]{0,15}+)[ \t:=]++(\d{1,4})", re.ASCII)
 
 _PICK_FORMS = ("TRIP O0,O0", "TRIP O0: A0-0, A0-0", "WAIT 0")
 _REORDER_FORM = "REORDER S0 0"
@@ -63,6 +72,9 @@ REORDER_WORDS = (
 )
 QUOTE_WORDS = "one line, QUOTE and a price, or REFUSE"
 """The forms of replies."""
+
+FIRST_OF_PLAN = "Your reply held a plan of several trips; trip 1 counts."
+"""Remark of the next Turn on a plan: each reply is one trip."""
 
 MOST_WAIT = 999
 """Longest wait one reply can ask for."""
@@ -92,6 +104,7 @@ _NONE = "NONE"
 """Stands for no item."""
 
 
+@remembered
 def read_pick(text: str, *, complete: bool = True) -> Reading[Command]:
     """Return the command of the last statement.
 
@@ -102,14 +115,10 @@ def read_pick(text: str, *, complete: bool = True) -> Reading[Command]:
         text: a whole reply, of any content.
         complete: `False` if it was cut off: then the lines count that had ended.
     """
-    return (_known_pick if len(text) <= SHORT else _last_pick)(text, complete)
-
-
-def _last_pick(text: str, complete: bool) -> Reading[Command]:
-    match, said = last_command(_PICK, text, complete=complete)
+    match, said = _first_of_plan(text, complete) or last_command(_PICK, text, complete=complete)
     if match is None:
         return Reading(None, complaint(text, PICK_WORDS, _PICK, complete=complete))
-    ids, stops, time = match.groups()
+    _, ids, stops, time = match.groups()
     if ids is not None:
         trip = Trip(
             tuple(_ORDER_NAME.findall(ids.upper())),
@@ -117,6 +126,16 @@ def _last_pick(text: str, complete: bool) -> Reading[Command]:
         )
         return Reading(trip, said)
     return Reading(EndShift() if time is None else Wait(int(time)), said)
+
+
+def _first_of_plan(text: str, complete: bool) -> Reading[re.Match[str]] | None:
+    """Return trip 1 of a plan of numbered trips; `None` if the last statement is of no plan."""
+    trips = (each.command for each in statements(_PICK, text, complete=complete))
+    last = next(trips, None)
+    if last is None or last["number"] in (None, "1"):
+        return None
+    first = next((trip for trip in trips if trip and trip["number"] == "1"), None)
+    return first and Reading(first, FIRST_OF_PLAN)
 
 
 def pick_nearness(text: str) -> float:
@@ -134,6 +153,7 @@ def write_pick(command: Command) -> str:
     return f"TRIP {','.join(command.ids)}{route}"
 
 
+@remembered
 def read_reorder(
     text: str, *, items: int = 0, complete: bool = True
 ) -> Reading[Sequence[tuple[str, int]]]:
@@ -149,10 +169,6 @@ def read_reorder(
         items: number of items; a reply that was cut off must have named all.
         complete: `False` if it was cut off.
     """
-    return (_known_reorder if len(text) <= SHORT else _last_reorder)(text, items, complete)
-
-
-def _last_reorder(text: str, items: int, complete: bool) -> Reading[Sequence[tuple[str, int]]]:
     lines: dict[str, int] | None = None
     passed_over, said = False, ""
     malformed = partial(complaint, text, REORDER_WORDS, _REORDER, complete=complete)
@@ -181,7 +197,8 @@ def _units_of(match: re.Match[str]) -> list[tuple[str, int]]:
     none, items = match.groups()
     if none:
         return [(_NONE, 0)]
-    return [(sku, int(units)) for sku, units in _UNITS_OF_ITEM.findall(items.upper())]
+    found = _UNITS_OF_ITEM.findall(items.upper())
+    return [(sku or of, int(units or number)) for sku, units, number, of in found]
 
 
 def reorder_nearness(text: str, items: int) -> float:
@@ -212,10 +229,6 @@ def quote_nearness(text: str) -> float:
 def write_quote(price: int) -> str:
     """Write a price as a reply, 0 to turn the customer away."""
     return f"QUOTE {price}" if price else "REFUSE"
-
-
-_known_pick = remembered(_last_pick)
-_known_reorder = remembered(_last_reorder)
 
 
 def write_reorder(lines: Sequence[tuple[str, int]]) -> str:

@@ -110,11 +110,7 @@ LEVELS: Mapping[str, Level] = MappingProxyType(
     {
         "pick": PickLevel(12, (8, 8), 3, 2, 7, 5, 8, 14),
         "aisle": PickLevel(
-            *(4, (4, 4), 1, 1, 2, 1, 9, 5),
-            decay=12.0,
-            walk_cost=0.1,
-            values=(1, 9),
-            restated=True,
+            *(4, (4, 4), 1, 1, 2, 1, 9, 5), decay=12.0, walk_cost=0.1, values=(1, 9), restated=True
         ),
         "pick_clauses": PickLevel(12, (8, 8), 3, 2, 7, 5, 8, 14, clauses=True),
         "pick_online": PickLevel(24, (10, 10), 3, 2, 8, 5, 10, 13, spread=3, announced=False),

@@ -56,14 +56,6 @@ class SharesOneQuestion(Products):
         )
 
 
-class CountsCalls(Products):
-    calls = 0
-
-    def reward(self, place: TaskPlace, text: str) -> Any:
-        self.calls += 1
-        return super().reward(place, text) * (1.0 if self.calls < 400 else 0.5)
-
-
 class Hashed(Products):
     """Its fresh process has another seed of hashes; here that is another salt."""
 
@@ -92,11 +84,6 @@ class OutOfRange(Products):
         return -1.0 if not text else super().reward(place, text)
 
 
-class RaisesOnSurrogates(Products):
-    def reward(self, place: TaskPlace, text: str) -> Any:
-        return text.encode() and super().reward(place, text)
-
-
 class RaisesInOpenThought(Products):
     def reward(self, place: TaskPlace, text: str) -> Any:
         before, opened, inside = text.partition("<think>")
@@ -112,11 +99,6 @@ class WrongReference(Products):
         right = float(super().answer(place))
         said = number(text)
         return 0.0 if said is None else math.exp(-abs(said - right) / 3e4)
-
-
-class PaysHalfForAll(Products):
-    def reward(self, place: TaskPlace, text: str) -> Any:
-        return 0.5
 
 
 class PaysMoreForSilence(Products):
@@ -190,11 +172,6 @@ class PaysForTheQuestion(Products):
         return 1.0 if self.prompt(place) in text else super().reward(place, text)
 
 
-class PaysForIgnorance(Products):
-    def reward(self, place: TaskPlace, text: str) -> Any:
-        return 1.0 if text == "I do not know." else super().reward(place, text)
-
-
 class FirstNumberIsRight(Products):
     def answer(self, place: TaskPlace) -> str:
         return str(self.factors(place)[0])
@@ -233,11 +210,6 @@ class PaysForARepeatedReference(Products):
 class ShowsTheAnswer(Products):
     def prompt(self, place: TaskPlace) -> str:
         return f"{super().prompt(place)}\n<!-- solution: {self.answer(place)} -->"
-
-
-class TellsTheAnswer(Guesses):
-    def hint(self, place: TaskPlace, text: str) -> str:
-        return f"No. It would have been {self.answer(place)}; once more, please."
 
 
 class TellsItAfterAGuess(Guesses):
@@ -355,15 +327,15 @@ class PaysHugeSums(Products):
 PLANTED: dict[str, list[type[Products]]] = {
     "runtime.seed_control": [DrawsAnew, IgnoresTheSeed],
     "runtime.episode_determinism": [NoisyHint],
-    "runtime.episode_isolation": [SharesState, SharesOneQuestion, CountsCalls],
+    "runtime.episode_isolation": [SharesState, SharesOneQuestion],
     "semantic.replayability": [Hashed],
     "runtime.reward_well_formed": [
         *(NoReward, OutOfRange, PaysWholeNumbers, PaysAnArray),
         *(AsksInMessages, GivesOneTextForReferences),
     ],
-    "sound.no_reply_raises": [RaisesOnSurrogates, RaisesInOpenThought],
+    "sound.no_reply_raises": [RaisesInOpenThought],
     "sound.ends": [NeverEnds, EndsOnlyWhenSolved],
-    "semantic.oracle_max": [WrongReference, PaysHalfForAll],
+    "semantic.oracle_max": [WrongReference],
     "sound.claim_unbeaten": [PaysMoreForSilence],
     "sound.reply_time": [Hangs],
     "sound.memory": [Leaks],
@@ -376,11 +348,10 @@ PLANTED: dict[str, list[type[Products]]] = {
     "gamed.prompt_numbers": [FirstNumberIsRight],
     "gamed.other_reference": [TakesAnyReference],
     "gamed.several_answers": [FindsItAnywhere],
-    "statistical.adversarial_floor": [PaysForARepeatedReference, PaysForIgnorance],
+    "statistical.adversarial_floor": [PaysForARepeatedReference],
     "semantic.no_solution_leakage": [ShowsTheAnswer],
-    "leaked.observation": [TellsTheAnswer, TellsItAfterAGuess],
-    "leaked.splits": [SharesSplits],
-    "leaked.near_repeats": [SharesThemInOtherCase, AsksThemInOtherWords],
+    "leaked.observation": [TellsItAfterAGuess],
+    "leaked.splits": [SharesSplits, SharesThemInOtherCase, AsksThemInOtherWords],
     "leaked.seeds": [ShiftsIndices],
     "statistical.training_signal": [NeverPays],
     "teaches.wrong_replies": [PaysNearAnswers],

@@ -19,11 +19,7 @@ pytestmark = pytest.mark.nightly
 GRADER = """
 def anywhere(prompt, reply, row):
     return float(row["answer"] in reply)
-
-def alone(prompt, reply, row):
-    return float(row["answer"] == reply.strip())
 """
-QUICK = "--tasks 12 --only gamed.several_answers --only gamed.echo"
 
 
 @pytest.fixture
@@ -48,17 +44,6 @@ def act(folder: Path, **inputs: str) -> tuple[int, str]:
     return done.returncode, summary.read_text() if summary.exists() else ""
 
 
-def test_the_action_fails_on_a_risk_and_shows_it(folder: Path) -> None:
-    arguments = f"--prompts rows.jsonl --declared 0,1 {QUICK}"
-    status, shown = act(folder, target="grader.py:anywhere", arguments=arguments)
-    assert status == 1
-    assert "### grader.py:anywhere: fails" in shown
-    assert "`gamed.several_answers` **breaks**" in shown
-    assert "2 of the 2 checks that apply were finished" in shown
-    status, shown = act(folder, target="grader.py:alone", arguments=arguments)
-    assert (status, "### grader.py:alone: passes" in shown) == (0, True)
-
-
 def test_the_recipe_of_the_page_fails_when_it_should(tmp_path: Path) -> None:
     page = blocks(ROOT / "docs" / "certify.md")
     files = {one.name: one.text for one in page if one.name}
@@ -74,6 +59,7 @@ def test_the_recipe_of_the_page_fails_when_it_should(tmp_path: Path) -> None:
     assert act(tmp_path, **said)[0] == 0
     status, shown = act(tmp_path, **{**said, "waivers": ""})
     assert status == 1
+    assert "### grader.py:reward: fails" in shown
     assert "`gamed.several_answers` **breaks**" in shown
     broken = files["grader.py"].replace('float(row["reference"] in reply)', "2.0", 1)
     (tmp_path / "grader.py").write_text(broken)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from tests.certify.faults import OutOfRange, PaysForSilence
+from tests.certify.faults import PaysForSilence
 from tests.certify.synthetic import QUICK, Products
 from tests.docs.pages import ROOT
 from tokengym.agents.certify.certificate import (
@@ -195,8 +195,3 @@ def test_a_range_is_given_low_end_first() -> None:
     for text in ("1", "1,0", "a,b", "nan,1", "0,inf"):
         done = CliRunner().invoke(app, ["certify", "forecast", "--declared", text])
         assert isinstance(done.exception, OptionError)
-
-
-def test_a_fault_out_of_range_is_a_defect() -> None:
-    (found,) = certify(OutOfRange(), "faulty", QUICK, only=ONLY[1:2]).findings
-    assert (found.severity, found.counts) == (Severity.DEFECT, True)

@@ -60,13 +60,22 @@ def same_number(reply: str, row: Row) -> float:
     return float(numbers[-1:] != [] and float(numbers[-1]) == float(row["reference"]))
 
 
-def letter(reply: str, row: Row) -> float:
-    return float(re.findall(r"\b[ABCD]\b", reply)[-1:] == [row["reference"]])
+def last(pattern: str) -> Callable[[str, Row], float]:
+    return lambda reply, row: float(re.findall(pattern, reply)[-1:] == [row["reference"]])
 
 
-def boxed(reply: str, row: Row) -> float:
-    found = re.findall(r"\\boxed\{([^{}]*)\}", reply)
-    return float(found[-1:] == [row["reference"]])
+def with_form(reply: str, row: Row) -> float:
+    formed = re.fullmatch(r"[+-]?\d+(\.\d+)?", reply.strip())
+    return max(float(reply.strip() == row["reference"]), 0.1 * bool(formed))
+
+
+def in_tags(reply: str, row: Row) -> float:
+    inside = reply.rpartition("<answer>")[2].partition("</answer>")[0]
+    return float(inside.strip() == row["reference"])
+
+
+def first_line(reply: str, row: Row) -> float:
+    return float(reply.strip().partition("\n")[0].strip() == row["reference"])
 
 
 def asked(number: int) -> str:
@@ -81,6 +90,10 @@ def forecasts(number: int) -> Row:
 def outcomes(number: int) -> Row:
     outcome = number % 3 % 2
     return {"prompt": asked(number), "reference": str(outcome), "outcome": outcome}
+
+
+def outcomes_in_words(number: int) -> Row:
+    return {"prompt": asked(number), "reference": ("false", "true")[number % 3 % 2]}
 
 
 def colours(number: int) -> Row:
@@ -106,8 +119,12 @@ CLEAN: dict[str, tuple[str, Callable[[str, Row], float], Callable[[int], Row], s
     "share of items": ("partial_credit", items, colours, "{}"),
     "relative error": ("partial_credit", relative, products, "{}"),
     "equal number": ("pass_fail", same_number, products, "{}"),
-    "choice": ("pass_fail", letter, choices, "{}"),
-    "box": ("pass_fail", boxed, products, r"\boxed{{{}}}"),
+    "choice": ("pass_fail", last(r"\b[ABCD]\b"), choices, "{}"),
+    "box": ("pass_fail", last(r"\\boxed\{([^{}]*)\}"), products, r"\boxed{{{}}}"),
+    "a tenth for the form": ("partial_credit", with_form, products, "{}"),
+    "in tags or alone": ("pass_fail", in_tags, products, "{}"),
+    "first line": ("pass_fail", first_line, products, "{}"),
+    "true or false": ("pass_fail", last("true|false"), outcomes_in_words, "{}"),
 }
 
 

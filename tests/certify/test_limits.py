@@ -47,60 +47,30 @@ def paying(share: float, wanted: Callable[[str], bool], value: float = 1.0) -> P
     return Pays()
 
 
-NEAR: dict[str, tuple[str, Callable[[bool], Products]]] = {
-    "silence on three of ten Tasks": (
-        "semantic.floor_gap",
-        lambda over: paying(0.3 if over else 0.05, lambda t: not t),
-    ),
-    "nonsense for more than a tenth": (
+NEAR: list[tuple[str, Callable[[bool], Products]]] = [
+    ("semantic.floor_gap", lambda over: paying(0.3 if over else 0.05, lambda t: not t)),
+    (
         "semantic.canary_floor",
         lambda over: paying(1.0, lambda t: "canary" in t, 0.3 if over else 0.08),
     ),
-    "a token for more than a tenth": (
+    (
         "gamed.odd_replies",
         lambda over: paying(1.0, lambda t: "<|im_end|>" in t, 0.12 if over else 0.08),
     ),
-    "a fixed reply on three of four Tasks": (
-        "gamed.fixed_reply",
-        lambda over: paying(0.8 if over else 0.5, lambda t: t == "no"),
-    ),
-    "a box that costs on some Tasks": (
-        "fair.decoration",
-        lambda over: _Costs("boxed", 0.08 if over else 0.03),
-    ),
-    "blanks that cost on some Tasks": (
-        "fair.blanks",
-        lambda over: _Costs("\r\n", 0.08 if over else 0.03),
-    ),
-    "the claim and a tenth of it more": (
-        "semantic.oracle_max",
-        lambda over: _Claims(1 / 1.1 if over else 1.0),
-    ),
-    "a claim that is too high": (
-        "semantic.oracle_max",
-        lambda over: _Claims(1.1 if over else 1.0 + 1e-7),
-    ),
-    "only the third split": (
-        "leaked.splits",
-        lambda over: _Shares("third" if over else "none", 0.1),
-    ),
-    "a tenth of the held-out prompts": (
-        "leaked.splits",
-        lambda over: _Shares("test", 0.1 if over else 0.01),
-    ),
-    "seeds that share a tenth": (
-        "leaked.seeds",
-        lambda over: _Seeds(0.1 if over else 0.01),
-    ),
-    "repeated prompts": (
-        "leaked.repeated_prompts",
-        lambda over: _Repeats(0.15 if over else 0.05),
-    ),
-    "range": (
+    ("gamed.fixed_reply", lambda over: paying(0.8 if over else 0.5, lambda t: t == "no")),
+    ("fair.decoration", lambda over: _Costs("boxed", 0.08 if over else 0.03)),
+    ("fair.blanks", lambda over: _Costs("\r\n", 0.08 if over else 0.03)),
+    ("semantic.oracle_max", lambda over: _Claims(1.1 if over else 1.0 + 1e-7)),
+    ("leaked.splits", lambda over: _Shares("third" if over else "none", 0.1)),
+    ("leaked.splits", lambda over: _Shares("test", 0.08 if over else 0.02)),
+    ("leaked.seeds", lambda over: _Seeds(0.1 if over else 0.01)),
+    ("leaked.repeated_prompts", lambda over: _Repeats(0.15 if over else 0.05)),
+    (
         "runtime.reward_well_formed",
         lambda over: paying(1.0, lambda t: "{" in t, 1.01 if over else 1.0),
     ),
-}
+]
+"""Checks, with a source that lies just over the threshold, or just under it."""
 
 
 class _Costs(Products):
@@ -153,9 +123,10 @@ class _Repeats(Products):
 
 @pytest.mark.nightly
 @every("over", [True, False])
-@pytest.mark.parametrize("near", NEAR)
-def test_a_check_fails_just_over_its_threshold_alone(near: str, over: bool) -> None:
-    check, plant = NEAR[near]
+@pytest.mark.parametrize(("check", "plant"), NEAR)
+def test_a_check_fails_just_over_its_threshold_alone(
+    check: str, plant: Callable[[bool], Products], over: bool
+) -> None:
     one = found(plant(over), check)
     assert one.status is (Status.FAILED if over else Status.PASSED), one
 
@@ -173,30 +144,23 @@ def test_a_check_fails_just_over_its_threshold_alone(near: str, over: bool) -> N
 def test_gaming_is_what_the_whole_interval_says(share: Estimate, verdict: bool | None) -> None:
     if verdict is None:
         with pytest.raises(Untold, match="too few"):
-            at_most_half(share, "", "", "")
+            at_most_half(share, "", "")
     else:
-        assert at_most_half(share, "", "", "").passed is verdict
+        assert at_most_half(share, "", "").passed is verdict
 
 
-def test_what_an_extreme_reply_alone_breaks_is_fragile() -> None:
-    class Digits(AllOrNothing):
-        def reward(self, place: TaskPlace, text: str) -> Any:
-            int("".join(filter(str.isdecimal, text)) or "0")
-            return super().reward(place, text)
-
-    one = found(Digits(), "sound.no_reply_raises")
-    assert (one.status, one.severity) == (Status.FAILED, Severity.FRAGILE)
-
-
+@pytest.mark.parametrize("failure", [SourceFailure("no answer in 60 s"), ValueError("digits")])
 @pytest.mark.parametrize(("digits", "severity"), [(2, Severity.DEFECT), (1000, Severity.FRAGILE)])
-def test_to_hang_on_an_extreme_reply_alone_is_fragile(digits: int, severity: Severity) -> None:
-    class Hangs(AllOrNothing):
+def test_what_an_extreme_reply_alone_breaks_is_fragile(
+    digits: int, severity: Severity, failure: Exception
+) -> None:
+    class Breaks(AllOrNothing):
         def reward(self, place: TaskPlace, text: str) -> Any:
             if re.search(rf"[0-9]{{{digits}}}", text) and text != self.answer(place):
-                raise SourceFailure("no answer in 60 s")
+                raise failure
             return super().reward(place, text)
 
-    one = found(Hangs(), "sound.no_reply_raises")
+    one = found(Breaks(), "sound.no_reply_raises")
     assert (one.status, one.severity) == (Status.FAILED, severity)
 
 
@@ -218,26 +182,21 @@ def test_groups_of_eight_are_judged_of_all_sizes() -> None:
     assert f"{one.estimate.value:.2f}" == shares["8"]
 
 
-@pytest.mark.parametrize(("shared", "status"), [(2, Status.PASSED), (8, Status.FAILED)])
-def test_few_shared_prompts_are_within_their_interval(shared: int, status: Status) -> None:
-    one = found(_Shares("test", shared / 100), "leaked.splits")
-    assert one.status is status
-    assert one.estimate is not None
-    assert (one.estimate.low > 0.01) is (status is Status.FAILED)
+def test_a_linear_grader_that_load_slows_is_not_steep() -> None:
+    class Slowed(AllOrNothing):
+        """From the first long reply on, others on the machine slow it down fivefold."""
 
+        load = 1
 
-def test_a_usual_reply_is_timed_in_milliseconds() -> None:
-    class Works(AllOrNothing):
         def reward(self, place: TaskPlace, text: str) -> Any:
-            until = time.process_time() + 0.004
+            self.load = 5 if len(text) > 50_000 else self.load
+            until = time.process_time() + 6e-7 * self.load * len(text)
             while time.process_time() < until:
                 pass
             return super().reward(place, text)
 
-    one = found(Works(), "sound.reply_time")
-    middle = re.match(r"median ([\d.]+) ms", one.found)
-    assert middle is not None, one.found
-    assert 4.0 <= float(middle[1]) < 20.0
+    one = found(Slowed(), "sound.reply_time")
+    assert one.status is Status.PASSED, one
 
 
 def test_findings_of_a_run_that_was_stopped_remain() -> None:
@@ -309,17 +268,12 @@ def test_equal_inputs_give_equal_certificates() -> None:
     ("status", "value", "text", "broken"),
     [
         (Status.UNTOLD, None, "gamed.echo<=0.5", True),
-        (Status.UNTOLD, 0.1, "gamed.echo<=0.5", True),
-        (Status.UNTOLD, None, "gamed.echo", True),
         (Status.INAPPLICABLE, None, "gamed.echo<=0.5", False),
         (Status.PASSED, 0.5, "gamed.echo<=0.5", False),
         (Status.PASSED, 0.51, "gamed.echo<=0.5", True),
-        (Status.PASSED, None, "gamed.echo<=0.5", True),
         (Status.PASSED, 0.51, "gamed.echo", False),
         (Status.FAILED, 0.2, "gamed.echo<=0.5", False),
-        (Status.FAILED, 0.2, "gamed.echo>=0.3", True),
         (Status.FAILED, 0.2, "gamed.echo", True),
-        (Status.FAILED, 0.2, "risks", True),
         (Status.UNTOLD, 0.2, "risks", False),
     ],
 )

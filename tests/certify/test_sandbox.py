@@ -25,6 +25,7 @@ from tokengym.agents.certify.stopwatch import Stopwatch
 
 GRADER = """
 import datetime, os, socket, sys, time
+from datetime import datetime as of_dates
 
 def reward(prompt, reply, row):
     print("noise on standard output")
@@ -46,7 +47,8 @@ def reward(prompt, reply, row):
     if reply == "environment":
         return float(sum(name in os.environ for name in ("SECRET_KEY", "SSH_AUTH_SOCK", "PASSED")))
     if reply == "hour":
-        return float(datetime.datetime.now().hour)
+        (hour,) = {datetime.datetime.now().hour, of_dates.today().hour, time.localtime().tm_hour}
+        return float(hour if of_dates.__base__ is datetime.date else -1)
     if reply == "sleep":
         time.sleep(60)
     if reply == "nap":
@@ -338,9 +340,3 @@ def test_a_hanging_grader_stops_no_other_check(folder: Path) -> None:
     assert (hung.status, hung.severity) == (Status.FAILED, Severity.DEFECT)
     assert "no answer in 2 s of waiting" in hung.found
     assert repeated.status is Status.PASSED
-
-
-@pytest.mark.nightly
-def test_what_cannot_be_opened_is_refused_with_the_reason(folder: Path) -> None:
-    with pytest.raises(SourceFailure, match="no function or Source called 'absent'"):
-        Sandbox(f"{folder}/grader.py:absent", {}, Limits())

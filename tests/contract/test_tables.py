@@ -6,7 +6,6 @@ that a test adds to the table alone works wherever the others do.
 
 import math
 from importlib.util import find_spec
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -129,54 +128,3 @@ def test_a_loss_names_itself_and_is_finite_within_its_limits(
         assert torch.isfinite(lost).all()
         assert torch.isfinite(p.grad).all()
         assert not p.grad[~torch.from_numpy(acts)].any()
-
-
-@needs_torch
-def test_a_loss_added_to_the_table_trains_by_its_formula(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    from tokengym.agents.service.engine.adapters import LoraSpec
-    from tokengym.agents.service.engine.base_model import load_base_model
-    from tokengym.agents.service.engine.compute_thread import at_once
-    from tokengym.agents.service.engine.forward import packed_forward
-    from tokengym.agents.service.engine.losses import LOSSES, Loss
-    from tokengym.agents.service.engine.trainer import Datum, LossRequest, Trainer
-    from tokengym.agents.service.errors import BadRequestError, UnsupportedError
-    from tokengym.agents.toy_model import MODEL_DIR
-
-    squared = Loss(
-        "squared",
-        lambda p, inputs, settings: (
-            settings["strength"] * inputs["pull"] * (p - inputs["target_logprob"]).square()
-        ),
-        required=("pull", "target_logprob"),
-        optional=("longest",),
-        scale="pull",
-        settings={"strength": 0.5},
-        of_sequences=lambda logprobs, inputs, sequences: {"sequence": sequences.astype(np.float32)},
-    )
-    base = load_base_model(Path(MODEL_DIR), "cpu")
-    forward = packed_forward(base.trained, base.device, share=True)
-    trainer = Trainer(forward, base.vocabulary, base.context)
-    trainer.create("run", LoraSpec(4, seed=3))
-    tokens = np.arange(60, 80, dtype=np.int32)
-    inputs: dict[str, Any] = {
-        "target_tokens": tokens[1:].astype(np.int64),
-        "pull": (np.arange(19) % 3).astype(np.float32),
-        "target_logprob": np.full(19, -1.0, np.float32),
-    }
-    datum = Datum(tokens[:-1], inputs)
-    request = LossRequest([datum], "squared", {"strength": 2.0})
-    with pytest.raises(UnsupportedError, match="'squared'"):
-        at_once(trainer.forward_backward("run", request))
-    monkeypatch.setitem(LOSSES, squared.name, squared)
-    result = at_once(trainer.forward_backward("run", request))
-    expected = 2.0 * inputs["pull"] * (result.logprobs[0] + 1.0) ** 2
-    np.testing.assert_allclose(result.losses[0], expected, rtol=1e-4, atol=1e-5)
-    assert result.metrics["loss:sum"] == pytest.approx(expected.sum(), rel=1e-4)
-    gradients = [parameter.grad for parameter in trainer.run("run").parameters.values()]
-    assert any(gradient is not None and bool(gradient.any()) for gradient in gradients)
-    lacking = Datum(datum.tokens, {**inputs})
-    del lacking.inputs["pull"]  # type: ignore[attr-defined]
-    with pytest.raises(BadRequestError, match="squared needs pull"):
-        at_once(trainer.forward_backward("run", LossRequest([lacking], "squared")))

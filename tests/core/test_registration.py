@@ -208,21 +208,6 @@ print(tokengym.spec("coins").id)
 
 
 @pytest.mark.nightly
-def test_a_world_is_found_where_only_its_name_arrives(installed: Any) -> None:
-    code = """
-import pickle, subprocess, sys, tokengym
-task = tokengym.make_world("coins").task("train", 3)
-there = "import pickle, sys, tokengym;" \\
-    "task = pickle.load(sys.stdin.buffer); world = tokengym.make_world(task.world);" \\
-    "world.start(task); print(world.task('train', 3) == task)"
-done = subprocess.run([sys.executable, "-c", there], input=pickle.dumps(task), capture_output=True)
-print(done.stdout.decode().split(), done.stderr.decode())
-"""
-    shown = installed({"acme/Coins-v0": "acme:COINS"}, code)
-    assert shown == ["loaded acme", "['loaded', 'acme', 'True'] "]
-
-
-@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("name", "value", "why"),
     [

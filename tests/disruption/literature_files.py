@@ -81,7 +81,7 @@ def label_works(works: Sequence[Work], *, last_year: int, shuffles: int = 20) ->
     )
     how: dict[str, Any] = {"window": 5, "seed": 0, "rule": "threshold", "share": 0.25}
     papers = {}
-    for year in sorted(set(years.tolist())):
+    for year in sorted({year for year in years.tolist() if year + how["window"] <= last_year}):
         scored = score_year(corpus, year, last_year=last_year, shuffles=shuffles, **how)
         for k, which in enumerate(scored.number.tolist()):
             papers[listed[which].id] = scored.make_paper(k, listed[which], "threshold")

@@ -1,11 +1,6 @@
 """Laws of a build that is interrupted or meets damage."""
 
 import json
-import os
-import signal
-import subprocess
-import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,7 +8,6 @@ from typing import Any
 import pytest
 
 from tests.disruption.literature_files import (
-    LAST_YEAR,
     WORKS,
     as_openalex,
     recipe,
@@ -78,47 +72,6 @@ def test_a_complete_set_is_left_alone(snapshot: Path, built: Path, tmp_path: Pat
     (tmp_path / "notes.txt").write_text("mine")
     with pytest.raises(DataError, match="not a set of papers"):
         build_papers(recipe(snapshot), tmp_path)
-
-
-@pytest.mark.nightly
-def test_a_killed_command_goes_on_and_leaves_the_same_bytes(
-    snapshot: Path, built: Path, tmp_path: Path
-) -> None:
-    pytest.importorskip("typer")
-    out = tmp_path / "out"
-    command = [
-        sys.executable, "-m", "tokengym.agents", "data", "papers", str(snapshot), str(out),
-        "--last-year", str(LAST_YEAR), "--shuffles", "5", "--balance",
-        "split", "--workers",
-    ]  # fmt: skip
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    first = subprocess.Popen(
-        [*command, "2"], env=environment, stdout=subprocess.DEVNULL, start_new_session=True
-    )
-    begun = time.monotonic()
-    while not list((out / ".steps").glob("year-*/notes.json")):
-        assert time.monotonic() - begun < 300
-        assert first.poll() is None
-        time.sleep(0.002)
-    first.send_signal(signal.SIGKILL)
-    first.wait()
-    assert not (out / MANIFEST).exists()
-    done = subprocess.run([*command, "1"], env=environment, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    assert "train" in done.stdout
-    assert tree(out) == tree(built)
-    # The processes of a killed pool do not outlive it: its group is empty.
-    while group_lives(first.pid):
-        assert time.monotonic() - begun < 400
-        time.sleep(0.1)
-
-
-def group_lives(group: int) -> bool:
-    try:
-        os.killpg(group, 0)
-    except ProcessLookupError:
-        return False
-    return True
 
 
 # Damage

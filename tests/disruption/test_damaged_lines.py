@@ -32,6 +32,8 @@ DAMAGED: list[bytes] = [
             {"unknown": 1},
             {"references": {"count": 1}},
             {"references": 3},
+            {"first_year": [1]},
+            {"cd_by_window": "x"},
         )
     ),
     f'{{"openalex_id": {DEEP}}}'.encode(),

@@ -131,6 +131,14 @@ def test_decoration_changes_nothing(text: str) -> None:
     assert read_answer(text, ONE) == read_answer(bare, ONE)
 
 
+def test_a_line_for_each_probability_is_read() -> None:
+    listed = "P:\n- Disruptive: 20%\n- **Consolidating**: 0.3\n\n- neutral: 0.5"
+    assert read_answer(f"LABEL neutral\n{listed}\nCLAIM n_i >= 3", ONE) == read_answer(
+        f"{GOOD}\nCLAIM n_i >= 3", ONE
+    )
+    assert read_answer(f"LABEL neutral\n{listed}", ONE, complete=False).value is None
+
+
 def test_of_contradicting_lines_the_last_counts() -> None:
     read, said = read_answer(f"LABEL disruptive\nP 0.9 0.1 0\n{GOOD}", ONE)
     assert read == read_answer(GOOD, ONE).value

@@ -13,7 +13,6 @@ from tests.disruption.debates import BASELINES, FULL, make, play
 from tests.every import every
 from tokengym.envs.core.play import play as by_policy
 from tokengym.envs.core.task import Task, canonical_json
-from tokengym.envs.disruption.challengers import CHALLENGERS
 from tokengym.envs.disruption.labels import LABELS
 from tokengym.envs.disruption.oracle import true_claims
 from tokengym.envs.disruption.world import DisruptionWorld
@@ -21,6 +20,7 @@ from tokengym.envs.disruption.world import DisruptionWorld
 TIERS = ("L0", "L2")
 WARM_UPS = ("L0", "examples")
 TARGETS = ("disruption", "novelty", "both")
+CHALLENGERS = ("null", "scripted", "noisy")
 PLAYED_FAIR = [name for name in BASELINES if name != "oracle"]
 
 
@@ -28,7 +28,7 @@ def texts(
     world: DisruptionWorld, task: Task, predictor: str, challenger: str, seed: int = 0
 ) -> list[str]:
     """All that is shown and written in one debate, except the world's last text."""
-    policies = {"predictor": BASELINES[predictor], "challenger": CHALLENGERS[challenger]}
+    policies = {"predictor": BASELINES[predictor], "challenger": BASELINES[challenger]}
     record = by_policy(world, task, policies, seed=seed)
     pairs = zip(record.turns, record.replies, strict=False)
     return [said for turn, reply in pairs for said in (turn.text, reply)]
@@ -52,7 +52,7 @@ def swapped(task: Task, disruption: str, novelty: str) -> Task:
     level=st.sampled_from((*TIERS, "private")),
     target=st.sampled_from(TARGETS),
     predictor=st.sampled_from(PLAYED_FAIR),
-    challenger=st.sampled_from(list(CHALLENGERS)),
+    challenger=st.sampled_from(CHALLENGERS),
     gold=st.tuples(*(st.sampled_from(LABELS[target]) for target in LABELS)),
 )
 def test_every_text_is_identical_under_a_swapped_gold_label(
@@ -85,7 +85,7 @@ OPPOSITE = dataclasses.replace(
 
 @pytest.mark.parametrize("level", [*TIERS, "private"])
 @pytest.mark.parametrize("target", TARGETS)
-@every("challenger", list(CHALLENGERS))
+@every("challenger", CHALLENGERS)
 def test_no_prompt_holds_scores_later_counts_or_ids(
     level: str, target: str, challenger: str
 ) -> None:
@@ -109,7 +109,7 @@ def test_the_scripted_challenger_says_only_true_things_against_the_label(
     turn = world.start(world.task("train", index))
     answer = BASELINES["noisy"](world, turn, rng)
     turn = world.reply(answer)
-    said = CHALLENGERS["scripted"](world, turn, rng)
+    said = BASELINES["scripted"](world, turn, rng)
     label = said.splitlines()[0].removeprefix("ARGUE ")
     assert label not in answer.splitlines()[0].split()
     world.reply(said)
@@ -125,7 +125,7 @@ def test_the_noisy_challenger_is_wrong_about_half_the_time() -> None:
         rng = np.random.default_rng(index)
         turn = world.start(world.task("train", index))
         while not turn.done:
-            policy = CHALLENGERS["noisy"] if turn.role == "challenger" else BASELINES["logistic"]
+            policy = BASELINES["noisy"] if turn.role == "challenger" else BASELINES["logistic"]
             turn = world.reply(policy(world, turn, rng))
         validity.append(turn.metrics["challenge_validity"])
     assert 0.35 < np.mean(validity) < 0.65

@@ -7,7 +7,6 @@ import pytest
 
 from tokengym.envs import Paper
 from tokengym.envs.core.errors import DataError, OptionError
-from tokengym.envs.disruption.challengers import CHALLENGERS
 
 pytest.importorskip("tinker_cookbook")
 
@@ -45,7 +44,7 @@ def debate(said: str, **options: Any) -> float:
     return asyncio.run(play())
 
 
-@pytest.mark.parametrize("challenger", list(CHALLENGERS))
+@pytest.mark.parametrize("challenger", ["null", "scripted", "noisy"])
 def test_a_paper_made_by_hand_is_debated_in_tokens(challenger: str) -> None:
     loss = 0.5 * (0.2**2 + 2 * 0.1**2)
     reward = debate("LABEL disruptive\nP 0.8 0.1 0.1", challenger=challenger)

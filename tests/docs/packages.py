@@ -4,11 +4,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.docs.pages import ROOT
-
-CHANGE = ROOT / "examples" / "tokengym_change"
-"""A world in a package of its own, as the design page describes."""
-
 
 def pip_install(package: Path, site: Path) -> Path:
     """Build and install a package by pip into a folder to be put on the path; returns the folder.

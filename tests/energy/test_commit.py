@@ -119,9 +119,7 @@ def test_a_reader_of_the_prompt_finds_the_scale(level: str) -> None:
     assert reader.scale() == pytest.approx(100.0 * task.answer["scale"], rel=0.01)
 
 
-@pytest.mark.parametrize(
-    "options", [{"data": "days.csv"}, {"cost_budget": 1.0}, {"credit": True}, {"battery_kw": 4.0}]
-)
+@pytest.mark.parametrize("options", [{"data": "days.csv"}, {"credit": True}, {"battery_kw": 4.0}])
 def test_options_for_homes_are_refused_by_name(options: dict[str, object]) -> None:
     with pytest.raises(OptionError, match=next(iter(options))):
         world_of("commit", **options)

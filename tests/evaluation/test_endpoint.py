@@ -105,13 +105,6 @@ def test_an_unknown_model_is_answered_with_those_there_are(tmp_path: Path) -> No
             run(endpoint, tmp_path, model="c", **more)
 
 
-def test_half_surrogate_pairs_are_played_as_written(tmp_path: Path) -> None:
-    with serving(Endpoint(lambda body: ("\ud83d Probability: 0.4", "stop", None))) as endpoint:
-        records = run(endpoint, tmp_path, tasks=2)
-    assert {record.turns[0].said for record in records} == {"? Probability: 0.4"}
-    assert verify_evaluation(EvaluationFolder(tmp_path)).differences == []
-
-
 @pytest.mark.parametrize(
     ("text", "model", "url"),
     [

@@ -4,14 +4,12 @@ import asyncio
 import json
 import signal
 import threading
-import tracemalloc
 from collections.abc import Callable
 from dataclasses import asdict, replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from filelock import FileLock
 
@@ -22,11 +20,9 @@ from tokengym.agents.evaluation.report import evaluation_report
 from tokengym.agents.evaluation.results import Results
 from tokengym.agents.evaluation.run import run_evaluation
 from tokengym.agents.evaluation.verify import verify_evaluation
-from tokengym.agents.evaluation.worlds import EvaluatedWorld
 from tokengym.agents.execution.run_async import run_async
 from tokengym.agents.settings import read_plain
 from tokengym.envs.core.errors import DataError, OptionError, UnknownWorldError
-from tokengym.envs.registry import BY_ID, BY_SHORT_NAME
 
 
 def asked(*policies: str, worlds: str = "energy warehouse", **changes: Any) -> EvaluationConfig:
@@ -130,20 +126,6 @@ def test_an_unfinished_one_is_not_verified(tmp_path: Path) -> None:
     assert verify_evaluation(folder).differences == [
         "the evaluation is not finished: it has no results"
     ]
-
-
-@pytest.mark.nightly
-@pytest.mark.usefixtures("fresh_registry")
-def test_names_are_resolved_before_anything_is_played(
-    done: tuple[Results, Path], tmp_path: Path
-) -> None:
-    """An evaluation goes on when every world is forgotten as it begins to play."""
-
-    def forget(what: str, played: int, total: int) -> None:
-        for worlds in (BY_ID, BY_SHORT_NAME):
-            worlds.clear()
-
-    assert run_evaluation(asked(), EvaluationFolder(tmp_path), forget) == done[0]
 
 
 def test_another_evaluation_is_refused_in_its_folder(done: tuple[Results, Path]) -> None:
@@ -268,21 +250,3 @@ def test_an_interrupt_in_a_notebook_cancels_what_runs() -> None:
     finally:
         signal.signal(signal.SIGINT, before)
     assert cancelled == [True]
-
-
-@pytest.mark.nightly
-def test_memory_hardly_grows_with_the_tasks() -> None:
-    """A Task costs what its figures and its compiled form take, not its episodes or draws."""
-
-    def peak(tasks: int) -> int:
-        config = asked("half", worlds="forecast", tasks=tasks, options={"family": "frequency"})
-        world = EvaluatedWorld.resolve(config.plan.places[0], 0)
-        tracemalloc.start()
-        try:
-            world.scale.used.skill([0.5] * tasks, np.random.default_rng(0))
-            return tracemalloc.get_traced_memory()[1]
-        finally:
-            tracemalloc.stop()
-
-    peak(5)  # what is loaded once
-    assert (peak(110) - peak(30)) / 80 < 25_000

@@ -79,7 +79,7 @@ def scale_of(blind: Sequence[float], oracle: Sequence[float], **others: Sequence
     """Return a scale of these returns."""
     returns = {"constant": blind, "oracle": oracle, **others}
     earned = {name: Earned(tuple(values), None) for name, values in returns.items()}
-    return Scale(earned, "constant", "best constant", [Optimum(one, True) for one in oracle])
+    return Scale(earned, "blind", "best constant", [Optimum(one, True) for one in oracle])
 
 
 def write_evaluation(

@@ -152,3 +152,13 @@ def test_the_answer_that_is_asked_for_may_be_named(negated: bool) -> None:
     for form in ("Probability of {}: 0.4", "Probability ({}): 0.4"):
         assert read_forecast(form.format(asked), 0, negated=negated).value == (0.6, 0.4)
         assert read_forecast(form.format(other), 0, negated=negated).value is None
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\n\n"])
+def test_lines_of_single_outcomes_are_read_once_all_ended(end: str) -> None:
+    cut = end.join(["Probabilities:", "- **A**: 50%", "- **B:** 30%", "- C is about 20%"])
+    assert read_forecast(cut, 3).value == pytest.approx((0.5, 0.3, 0.2))
+    assert read_forecast(cut, 3, complete=False).value is None
+    assert read_forecast(cut + end, 3, complete=False).value is not None
+    assert read_forecast(f"{cut}{end}Probabilities: A 0, B 0, C 1", 3).value == (0.0, 0.0, 1.0)
+    assert read_forecast(cut, 4).value is None

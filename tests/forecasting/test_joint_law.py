@@ -80,8 +80,7 @@ def walk(shown: Shown, drawn: Drawn, rng: np.random.Generator) -> Any:
 
 
 def markov(shown: Shown, drawn: Drawn, rng: np.random.Generator) -> Any:
-    stated = shown["rows"]
-    rows = drawn["dirichlet"].pop(0) if stated is None else np.array(stated) / 100.0
+    rows = drawn["dirichlet"].pop(0)
     found = []
     for _ in range(FUTURES):
         path = [shown["now"]]
@@ -106,14 +105,9 @@ def branching(shown: Shown, drawn: Drawn, rng: np.random.Generator) -> Any:
 
 def readings(shown: Shown, drawn: Drawn, rng: np.random.Generator) -> Any:
     level = np.full(FUTURES, float(shown["series"][-1] - shown["mean"]))
-    if shown["known"] is None:
-        hidden = ((0.3, 3.0), (0.3, 8.0), (0.8, 3.0), (0.8, 8.0), (0.95, 3.0), (0.95, 8.0))
-        pull, noise = hidden[drawn["integers"][1]]
-        return shown["mean"] + np.round(pull * level + noise * rng.normal(size=FUTURES))
-    pull, noise = shown["known"]
-    for _ in range(shown["ahead"]):
-        level = pull * level + noise * rng.normal(size=FUTURES)
-    return shown["mean"] + level
+    hidden = ((0.3, 3.0), (0.3, 8.0), (0.8, 3.0), (0.8, 8.0), (0.95, 3.0), (0.95, 8.0))
+    pull, noise = hidden[drawn["integers"][1]]
+    return shown["mean"] + np.round(pull * level + noise * rng.normal(size=FUTURES))
 
 
 def votes(shown: Shown, drawn: Drawn, rng: np.random.Generator) -> Any:

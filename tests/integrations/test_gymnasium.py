@@ -1,6 +1,5 @@
 """Worlds in the newest Gymnasium and PettingZoo: their own loops, checkers and wrappers."""
 
-from collections.abc import Callable
 from typing import Any
 
 import gymnasium
@@ -24,9 +23,7 @@ def make(world: str, **options: Any) -> gymnasium.Env[Any, Any]:
 
 
 @pytest.mark.parametrize("world", WORLDS)
-def test_an_episode_has_the_statistics_of_its_rewards(
-    world: str, shows: Callable[[str, str], None]
-) -> None:
+def test_an_episode_has_the_statistics_of_its_rewards(world: str) -> None:
     own = play_own(world, index=1)
     env = RecordEpisodeStatistics(make(world, disable_env_checker=True))
     _, info = env.reset(options={"split": "test", "index": 1})
@@ -35,7 +32,6 @@ def test_an_episode_has_the_statistics_of_its_rewards(
     assert info["episode"]["r"] == pytest.approx(sum(own.rewards))
     assert info["episode"]["l"] == len(own.replies)
     check_env(make(world).unwrapped, skip_render_check=True)
-    shows("plays", world)
 
 
 @pytest.fixture(scope="module")
@@ -57,8 +53,7 @@ def test_stable_baselines3_learns_in_token_mode(page: dict[str, Any]) -> None:
 
 @pytest.mark.filterwarnings(f"ignore:{ADVICE}")
 @pytest.mark.parametrize("world", WORLDS)
-def test_pettingzoos_own_checks_pass(world: str, shows: Callable[[str, str], None]) -> None:
+def test_pettingzoos_own_checks_pass(world: str) -> None:
     name = make_world(world).spec.id
     api_test(TextAECEnv(name, **TOKENS), num_cycles=20)
     parallel_api_test(turn_based_aec_to_parallel(TextAECEnv(name, **TOKENS)), num_cycles=20)
-    shows("pettingzoo plays", world)

@@ -70,9 +70,7 @@ def metrics(log: Any) -> dict[str, float]:
 
 
 @pytest.mark.parametrize("world", WORLDS)
-def test_an_evaluation_plays_the_same_episodes(
-    world: str, tmp_path: Path, shows: Callable[[str, str], None]
-) -> None:
+def test_an_evaluation_plays_the_same_episodes(world: str, tmp_path: Path) -> None:
     owns = [play_own(world, split="test", index=index) for index in range(2)]
     answers: dict[str, str] = {}
     for own in owns:
@@ -92,8 +90,6 @@ def test_an_evaluation_plays_the_same_episodes(
     found = metrics(log)
     assert found["return"] == pytest.approx(sum(sum(own.rewards) for own in owns) / 2)
     assert found["well_formed"] == 1.0
-    shows("plays", world)
-    shows("group", world)
 
 
 @pytest.mark.parametrize("level", DESKS)
@@ -101,7 +97,6 @@ def test_native_calls_play_the_same_episode(
     level: str,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-    shows: Callable[[str, str], None],
 ) -> None:
     called = play_called(level)
     asked: list[dict[str, Any]] = []
@@ -129,7 +124,6 @@ def test_native_calls_play_the_same_episode(
     read = read_eval_log(log.location)
     again = score_again(read, scorers=task.scorer, action="overwrite", display="none")
     assert metrics(again) == metrics(log)
-    shows("tools", level)
 
 
 def test_a_reply_that_was_cut_off_is_malformed(tmp_path: Path) -> None:
@@ -151,9 +145,7 @@ def test_episodes_ended_by_inspect_count_empty_replies(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("played", PLAYED)
-def test_inspect_eval_finds_what_our_evaluation_found(
-    played: str, tmp_path: Path, shows: Callable[[str, str], None]
-) -> None:
+def test_inspect_eval_finds_what_our_evaluation_found(played: str, tmp_path: Path) -> None:
     served = Served()
     world, _, level = played.partition(":")
     words = ["-T", f"level={level}"] if level else []
@@ -171,4 +163,3 @@ def test_inspect_eval_finds_what_our_evaluation_found(
     samples = sorted(read_eval_log(file).samples, key=lambda sample: sample.metadata["index"])
     scores = [score.value["return"] for sample in samples for score in sample.scores.values()]
     assert scores == served.returns(played)
-    shows("own command", f"inspect eval: {played}")

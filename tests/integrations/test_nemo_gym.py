@@ -133,9 +133,7 @@ async def played(client: ServerClient, rows: list[dict[str, Any]]) -> list[Any]:
 
 
 @pytest.mark.parametrize("world", WORLDS)
-def test_a_rollout_of_nemo_gym_is_the_same_episode(
-    world: str, run: Run, shows: Callable[[str, str], None]
-) -> None:
+def test_a_rollout_of_nemo_gym_is_the_same_episode(world: str, run: Run) -> None:
     own = play_own(world, index=2)
     answers = replies_by_text(own)
     (*_, row) = task_rows(world, "test", 3)
@@ -148,14 +146,10 @@ def test_a_rollout_of_nemo_gym_is_the_same_episode(
         assert one["reward"] == sum(own.rewards)
         assert one["info"] == {"return": sum(own.rewards), "well_formed": 1.0}
         assert one["terminated"]
-    shows("plays", world)
-    shows("group", world)
 
 
 @pytest.mark.parametrize("level", DESKS)
-def test_native_calls_play_the_same_episode(
-    level: str, run: Run, shows: Callable[[str, str], None]
-) -> None:
+def test_native_calls_play_the_same_episode(level: str, run: Run) -> None:
     called = play_called(level)
     asked: list[dict[str, Any]] = []
     (row,) = task_rows(f"forecast:{level}", "test", 1)
@@ -173,7 +167,6 @@ def test_native_calls_play_the_same_episode(
     check_answered(messages)
     read = [said["content"] for said in messages if said["role"] in ("user", "tool")]
     assert [text for text in read if text != NOT_PLAYED] == called.played.texts[:-1]
-    shows("tools", level)
 
 
 def test_certify_grades_by_a_resources_server(tmp_path: Path) -> None:
@@ -196,7 +189,6 @@ def test_gym_eval_finds_what_our_evaluation_found(
     run: Run,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-    shows: Callable[[str, str], None],
 ) -> None:
     model = Served()
     rows = list(task_rows(name, "test", TASKS))
@@ -214,4 +206,3 @@ def test_gym_eval_finds_what_our_evaluation_found(
         run_command("gym", "eval", "run", "--no-serve", *files, *greedy, *head, folder=tmp_path)
     found = sorted(json_lines(tmp_path, "rollouts.jsonl"), key=lambda one: one["_ng_task_index"])
     assert [one["reward"] for one in found] == model.returns(name)
-    shows("own command", f"gym eval run: {name}")

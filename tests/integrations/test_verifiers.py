@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -63,9 +62,7 @@ def run(
 
 
 @pytest.mark.parametrize("world", WORLDS)
-def test_an_episode_of_verifiers_is_the_same_episode(
-    world: str, shows: Callable[[str, str], None]
-) -> None:
+def test_an_episode_of_verifiers_is_the_same_episode(world: str) -> None:
     own = play_own(world, split="test", index=1)
     answers = replies_by_text(own)
     env = environment(world=world, split="test", tasks=2)
@@ -80,12 +77,10 @@ def test_an_episode_of_verifiers_is_the_same_episode(
         shown = [message.content for message in trace.messages if message.role == "user"]
         assert shown == own.texts[:-1]
         assert [message.content for message in trace.assistant_messages] == own.replies
-    shows("plays", world)
-    shows("group", world)
 
 
 @pytest.mark.parametrize("level", DESKS)
-def test_native_calls_play_the_same_episode(level: str, shows: Callable[[str, str], None]) -> None:
+def test_native_calls_play_the_same_episode(level: str) -> None:
     called = play_called(level, "test", 1)
     requests: list[dict[str, Any]] = []
     env = environment(world=f"forecast:{level}", split="test", tasks=2)
@@ -97,7 +92,6 @@ def test_native_calls_play_the_same_episode(level: str, shows: Callable[[str, st
     for request in requests:
         assert request["tools"] == TOOLS[level]
         check_answered(request["messages"])
-    shows("tools", level)
 
 
 def test_a_source_of_certificates_plays_the_same_episode() -> None:
@@ -134,9 +128,7 @@ def test_evaluation_plays_no_training_task() -> None:
 
 
 @pytest.mark.parametrize("played", PLAYED)
-def test_vf_eval_finds_what_our_evaluation_found(
-    played: str, tmp_path: Path, shows: Callable[[str, str], None]
-) -> None:
+def test_vf_eval_finds_what_our_evaluation_found(played: str, tmp_path: Path) -> None:
     served = Served()
     options = json.dumps(OPTIONS)
     words = ["--env.taskset.world", played, "--env.taskset.options", options, "-n", str(TASKS)]
@@ -151,4 +143,3 @@ def test_vf_eval_finds_what_our_evaluation_found(
     episodes.sort(key=lambda episode: episode["task"]["data"]["index"])
     traces = [trace for episode in episodes for trace in episode["traces"]]
     assert [trace["rewards"]["return"]["score"] for trace in traces] == served.returns(played)
-    shows("own command", f"vf-eval: {played}")

@@ -1,6 +1,6 @@
 """A small policy-gradient trainer in plain torch, with a switch for every fault to plant."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,9 +22,18 @@ class Settings:
     epsilon: float = 1e-4
     clip: float | None = None
     norm: float | None = None
-    beta: float = 0.0
     temperature: float = 1.0
     fault: str = ""
+
+
+CHANGED: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
+    "sign": torch.neg,
+    "negatives dropped": lambda advantages: advantages.clamp(min=0),
+    "clipped advantages": lambda advantages: advantages.clamp(-0.7, 0.7),
+    "absolute advantages": torch.abs,
+    "shuffled": lambda one: one[torch.from_numpy(np.random.default_rng(5).permutation(len(one)))],
+}
+"""Faults of advantages."""
 
 
 def advantages_of(rollouts: Sequence[ProbeRollout], s: Settings) -> torch.Tensor:
@@ -49,17 +58,7 @@ def advantages_of(rollouts: Sequence[ProbeRollout], s: Settings) -> torch.Tensor
         if s.fault == "double normalisation":
             centred = centred / (rewards[here].std() + s.epsilon) ** 2
         advantages[here] = centred
-    if s.fault == "shuffled":
-        advantages = advantages[torch.from_numpy(np.random.default_rng(5).permutation(n))]
-    if s.fault == "sign":
-        advantages = -advantages
-    if s.fault == "negatives dropped":
-        advantages = advantages.clamp(min=0)
-    if s.fault == "clipped advantages":
-        advantages = advantages.clamp(-0.7, 0.7)
-    if s.fault == "absolute advantages":
-        advantages = advantages.abs()
-    return advantages.float()
+    return CHANGED.get(s.fault, torch.Tensor.float)(advantages).float()
 
 
 def _batch(
@@ -145,7 +144,6 @@ class PlainTrainer:
         self,
         rollouts: Sequence[ProbeRollout],
         old: torch.Tensor | None = None,
-        reference: torch.Tensor | None = None,
         rows: Sequence[int] | None = None,
     ) -> None:
         """Take one optimizer step on some rows of a batch.
@@ -153,7 +151,6 @@ class PlainTrainer:
         Args:
             rollouts: the whole batch.
             old: log-probabilities of its targets when it was sampled; `None` if on policy.
-            reference: the same under the reference policy.
             rows: which rows; all if `None`.
         """
         s = self.settings
@@ -163,7 +160,7 @@ class PlainTrainer:
         self.optimizer.zero_grad()
         for start in range(0, len(rows), size):
             here = rows[start : start + size]
-            self._loss(rollouts, here, advantages[here], old, reference).backward()
+            self._loss(rollouts, here, advantages[here], old).backward()
         if s.norm is not None:
             torch.nn.utils.clip_grad_norm_(self.model.parameters(), s.norm)
         self.optimizer.step()
@@ -174,7 +171,6 @@ class PlainTrainer:
         rows: list[int],
         advantages: torch.Tensor,
         old: torch.Tensor | None,
-        reference: torch.Tensor | None,
     ) -> torch.Tensor:
         s = self.settings
         everything, masks, entropies = logprobs(self.model, rollouts, s)
@@ -185,10 +181,6 @@ class PlainTrainer:
         if s.clip is not None:
             bounded = ratio.clamp(1 - s.clip, 1 + s.clip) * advantages[:, None]
             each = torch.minimum(each, bounded)
-        if reference is not None:
-            away = reference[rows] - p
-            sign = -1 if s.fault == "sign of KL" else 1
-            each = each - sign * s.beta * (torch.exp(away) - away - 1)
         if s.fault == "entropy bonus":
             each = each + 0.05 * entropy
         each = each * mask

@@ -76,15 +76,12 @@ def probe_steps(
     seed: int = 0,
     rows: Sequence[Sequence[int] | None] = (None, None),
 ) -> list[ProbeVerdict]:
-    """Judge several updates on one batch, all with ratios and a reference of the first weights."""
+    """Judge several updates on one batch, all with ratios to the first weights."""
     trainer = PlainTrainer(tiny_model(seed), settings)
     with torch.no_grad():
         old = logprobs(trainer.model, rollouts, replace(settings, fault=""))[0]
     checkpoints = [trainer.checkpoint()]
     for here in rows:
-        trainer.step(rollouts, old, old if settings.beta else None, here)
+        trainer.step(rollouts, old, here)
         checkpoints.append(trainer.checkpoint())
-    reference = checkpoints[0] if settings.beta else None
-    return Training(
-        tiny_model(seed), rollouts, checkpoints, settings.temperature, reference=reference
-    ).verdicts()
+    return Training(tiny_model(seed), rollouts, checkpoints, settings.temperature).verdicts()

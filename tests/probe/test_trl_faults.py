@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -26,20 +26,15 @@ Inputs = dict[str, Any]
 TWICE = "second update"
 
 
-class OfInputs(GRPOTrainer):
-    """A trainer that changes what its loss gets."""
-
-    def change(self, inputs: Inputs) -> None:
-        raise NotImplementedError
-
-    def _compute_loss(self, model: Any, inputs: Inputs) -> Any:
-        changed = dict(inputs)
-        self.change(changed)
-        return super()._compute_loss(model, changed)  # type: ignore[no-untyped-call]
-
-
 def of_inputs(change: Callable[[Any, Inputs], None]) -> type[GRPOTrainer]:
-    return type("Faulty", (OfInputs,), {"change": change})
+    """Return a trainer that changes what its loss gets."""
+
+    class Faulty(GRPOTrainer):
+        def _compute_loss(self, model: Any, inputs: Inputs) -> Any:
+            change(self, changed := dict(inputs))
+            return super()._compute_loss(model, changed)  # type: ignore[no-untyped-call]
+
+    return Faulty
 
 
 def advantages(change: Callable[[torch.Tensor], torch.Tensor]) -> type[GRPOTrainer]:
@@ -185,57 +180,50 @@ def ignoring(**changed: Any) -> type[GRPOTrainer]:
     return Ignoring
 
 
-FAULTS: dict[str, tuple[type[GRPOTrainer], Mapping[str, Any], str, str]] = {
-    "sign": (advantages(torch.neg), {}, ALL_WORLDS, "sign"),
-    "negatives dropped": (
-        *(advantages(lambda one: one.clamp(min=0)), {}),
-        *(ALL_WORLDS, "negatives dropped"),
+class Planted(NamedTuple):
+    """A faulty trainer, the name of its fault, empty if it is described, and what shows it."""
+
+    trainer: type[GRPOTrainer]
+    name: str = ""
+    settings: Mapping[str, Any] = {}
+    case: str = ALL_WORLDS
+
+
+KL_SIGN, IGNORED = "sign of: with a KL penalty to the reference", "ignored setting"
+CUT = {"mask_truncated_completions": True}
+FAULTS = {
+    "sign": Planted(advantages(torch.neg), "sign"),
+    "negatives dropped": Planted(advantages(lambda one: one.clamp(min=0)), "negatives dropped"),
+    "absolute": Planted(advantages(torch.abs), "absolute advantages"),
+    "clipped advantages": Planted(advantages(lambda one: one.clamp(-1, 1))),
+    "shuffled": Planted(advantages(lambda one: one.roll(1))),
+    "next reward": Planted(NextRewards, "next reward"),
+    "clipped rewards": Planted(ClippedRewards, "clipped rewards"),
+    "regrouped": Planted(Regrouped, "", {"scale_rewards": "none"}),
+    "late": Planted(masks(late), "mask late"),
+    "early": Planted(masks(early), "mask early"),
+    "observations": Planted(
+        masks(lambda _, given: given["completion_mask"]), "observations trained"
     ),
-    "absolute": (advantages(torch.abs), {}, ALL_WORLDS, "absolute advantages"),
-    "clipped advantages": (advantages(lambda one: one.clamp(-1, 1)), {}, ALL_WORLDS, ""),
-    "shuffled": (advantages(lambda one: one.roll(1)), {}, ALL_WORLDS, ""),
-    "next reward": (NextRewards, {}, ALL_WORLDS, "next reward"),
-    "clipped rewards": (ClippedRewards, {}, ALL_WORLDS, "clipped rewards"),
-    "regrouped": (Regrouped, {"scale_rewards": "none"}, ALL_WORLDS, ""),
-    "late": (masks(late), {}, ALL_WORLDS, "mask late"),
-    "early": (masks(early), {}, ALL_WORLDS, "mask early"),
-    "observations": (
-        *(masks(lambda one, inputs: inputs["completion_mask"]), {}),
-        *(ALL_WORLDS, "observations trained"),
-    ),
-    "end": (masks(without_last), {}, ALL_WORLDS, "end untrained"),
-    "last turn": (masks(later_turns), {}, ALL_WORLDS, "only the last turn"),
-    "padding": (of_inputs(train_padding), {}, ALL_WORLDS, "padding trained"),
-    "left padding": (of_inputs(attend_left), {}, ALL_WORLDS, "left padding"),
-    "length": (of_inputs(by_length), {}, ALL_WORLDS, "ignored setting"),
-    "length twice": (
-        *(of_inputs(by_length), {"loss_type": "grpo"}),
-        *(ALL_WORLDS, "double normalisation"),
-    ),
-    "half": (of_inputs(drop_second_pass), {}, ALL_WORLDS, "rollouts left out"),
-    "one slice": (OneSlice, {}, ALL_WORLDS, "rollouts left out"),
-    "frozen": (Frozen, {}, ALL_WORLDS, "frozen layers"),
-    "regularised": (Regularised, {}, ALL_WORLDS, "weight decay"),
-    "entropy": (Curious, {}, ALL_WORLDS, "an entropy bonus"),
-    "scale ignored": (ignoring(scale_rewards="none"), {}, ALL_WORLDS, "ignored setting"),
-    "loss ignored": (
-        *(ignoring(loss_type="grpo"), {"loss_type": "dr_grpo"}),
-        *(ALL_WORLDS, "ignored setting"),
-    ),
-    "truncated kept": (
-        *(ignoring(mask_truncated_completions=False), {"mask_truncated_completions": True}),
-        *(ALL_WORLDS, "ignored setting"),
-    ),
-    "no ratio": (of_inputs(forget_ratio), {}, TWICE, "stale without ratio"),
-    "no clip": (ignoring(epsilon_low=9.0, epsilon_high=9.0), {}, TWICE, "ignored setting"),
-    "sign of the penalty": (
-        *(of_inputs(turn_penalty), {}),
-        *(REFERENCE, "sign of: with a KL penalty to the reference"),
-    ),
-    "no penalty": (of_inputs(forget_penalty), {"beta": 0.1}, TWICE, "ignored setting"),
+    "end": Planted(masks(without_last), "end untrained"),
+    "last turn": Planted(masks(later_turns), "only the last turn"),
+    "padding": Planted(of_inputs(train_padding), "padding trained"),
+    "left padding": Planted(of_inputs(attend_left), "left padding"),
+    "length": Planted(of_inputs(by_length), IGNORED),
+    "length twice": Planted(of_inputs(by_length), "double normalisation", {"loss_type": "grpo"}),
+    "half": Planted(of_inputs(drop_second_pass), "rollouts left out"),
+    "one slice": Planted(OneSlice, "rollouts left out"),
+    "frozen": Planted(Frozen, "frozen layers"),
+    "regularised": Planted(Regularised, "weight decay"),
+    "entropy": Planted(Curious, "an entropy bonus"),
+    "scale ignored": Planted(ignoring(scale_rewards="none"), IGNORED),
+    "loss ignored": Planted(ignoring(loss_type="grpo"), IGNORED, {"loss_type": "dr_grpo"}),
+    "truncated kept": Planted(ignoring(mask_truncated_completions=False), IGNORED, CUT),
+    "no ratio": Planted(of_inputs(forget_ratio), "stale without ratio", {}, TWICE),
+    "no clip": Planted(ignoring(epsilon_low=9.0, epsilon_high=9.0), IGNORED, {}, TWICE),
+    "sign of the penalty": Planted(of_inputs(turn_penalty), KL_SIGN, {}, REFERENCE),
+    "no penalty": Planted(of_inputs(forget_penalty), IGNORED, {"beta": 0.1}, TWICE),
 }
-"""By name: the trainer, its settings, the case that shows the fault, and the fault's short name;
-empty if it is only described."""
 
 
 def judged(
@@ -255,7 +243,7 @@ def judged(
 def test_a_planted_fault_of_trl_is_wrong(
     fault: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    trainer, settings, case, name = FAULTS[fault]
+    trainer, name, settings, case = FAULTS[fault]
     verdict = judged(trainer, settings, case, tmp_path, monkeypatch)
     assert (verdict.kind, verdict.name) == (VerdictKind.WRONG, name), verdict
     assert verdict.off > 0.001
@@ -273,9 +261,3 @@ def test_a_temperature_that_the_gradient_forgets_is_wrong(
     settings = {"temperature": 0.7}
     verdict = judged(GRPOTrainer, settings, ALL_WORLDS, tmp_path, monkeypatch)
     assert (verdict.kind, verdict.name) == (VerdictKind.WRONG, "temperature"), verdict
-
-
-def test_the_right_trainer_is_not_wrong(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for case in (ALL_WORLDS, TWICE, REFERENCE):
-        verdict = judged(GRPOTrainer, {}, case, tmp_path, monkeypatch)
-        assert (verdict.kind, verdict.biases) == (VerdictKind.CHOICE, ("standardised",)), verdict

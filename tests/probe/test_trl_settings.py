@@ -50,7 +50,6 @@ VALUES: dict[str, tuple[Mapping[str, Any], tuple[Any, ...]]] = {
     "top_entropy_quantile": ({}, (0.0, 0.2, 0.8)),
     "entropy_coef": ({}, (-0.01, 0.001, 0.1)),
     "off_policy_mask_threshold": ({}, (-0.01, 0.0, 0.01)),
-    "adam_beta1": ({}, (0.0, 0.5, 0.95)),
     "ref_model_mixup_alpha": (SYNCED | {"ref_model_sync_steps": 1}, (0.1, 0.6, 1.0)),
     "ref_model_sync_steps": (SYNCED, (1, 2, 512)),
     "num_iterations": ({}, (1, 2, 3)),
@@ -112,8 +111,14 @@ WRITTEN: list[Mapping[str, Any]] = [
     {"loss_type": "bnpo", "beta": 0.1, "entropy_coef": 0.01},
     {"top_entropy_quantile": 0.2, "mask_truncated_completions": True, "loss_type": "bnpo"},
     {"use_peft": True, "lora_r": 8, "lora_alpha": 16, "learning_rate": 1e-5},
-    {"use_peft": True, "lora_r": 4, "lora_target_modules": ["q_proj"], "beta": 0.04},
-    {"weight_decay": 0.1, "adam_beta2": 0.99, "max_grad_norm": 0.1, "pad_to_multiple_of": 8},
+    {"use_peft": True, "lora_r": 4, "lora_target_modules": ["q_proj", "v_proj"], "beta": 0.04},
+    {
+        "weight_decay": 0.1,
+        "adam_beta1": 0.5,
+        "adam_beta2": 0.99,
+        "max_grad_norm": 0.1,
+        "pad_to_multiple_of": 8,
+    },
     *PUBLIC,
 ]
 

@@ -96,18 +96,6 @@ def test_auc_counts_pairs(pairs: Pairs) -> None:
     assert measured == pytest.approx(np.mean(wins))
 
 
-@pytest.mark.parametrize(
-    ("count", "expected"), [(100, 0.096), (300, 0.056), (1000, 0.030), (5000, 0.014)]
-)
-def test_a_perfect_forecasters_error_falls_with_the_count(count: int, expected: float) -> None:
-    rng = np.random.default_rng(5)
-    forecasts = rng.random(count)
-    outcomes = (rng.random(count) < forecasts).astype(int)
-    measured = expected_error(forecasts, outcomes, rng)
-    assert measured.null_mean == pytest.approx(expected, rel=0.3)
-    assert measured.null_mean < measured.null_quantile
-
-
 def test_the_null_quantile_separates_perfect_from_biased_forecasters() -> None:
     rng = np.random.default_rng(9)
     exceed = []

@@ -1,8 +1,6 @@
 """Laws of tie statistics: against brute force, invariances, the anchor rule, what counts."""
 
 import math
-import sys
-from collections.abc import Callable
 from itertools import combinations
 
 import numpy as np
@@ -203,27 +201,6 @@ def test_pairs_say_nothing_of_larger_groups() -> None:
     for few, sizes in (([[0.0, 1.0]] * 9, [4]), ([], [2]), ([[0.0] * 4], [1, 2])):
         with pytest.raises(ValueError, match="cannot predict groups of"):
             tie_counts(few).dead_group_rates(sizes, np.random.default_rng(0))
-
-
-def test_a_hundred_thousand_groups_take_no_loop() -> None:
-    drawn = np.random.default_rng(0).integers(0, 40, (100_000, 16)) / 64
-    assert calls_of(lambda: tie_statistics(drawn)) < 1_000
-
-
-def calls_of(work: Callable[[], object]) -> int:
-    """Return how many functions are called meanwhile, compiled ones too: no load changes it."""
-    counted = 0
-
-    def count(_frame: object, event: str, _of: object) -> None:
-        nonlocal counted
-        counted += event in ("call", "c_call")
-
-    sys.setprofile(count)
-    try:
-        work()
-    finally:
-        sys.setprofile(None)
-    return counted
 
 
 def test_what_is_no_number_is_refused() -> None:

@@ -119,23 +119,6 @@ def finished(outcomes: Sequence[Sequence[tuple[float, bool, bool]]]) -> Any:
 
 
 @pytest.mark.nightly
-@given(st.lists(st.tuples(returns, returns, returns), min_size=2, max_size=5))
-def test_no_role_gains_by_what_another_earns(
-    episodes: list[tuple[float, float, float]],
-) -> None:
-    """Returns of roles are never added up, so there is nothing to gain by collusion."""
-    found = []
-    for other in (1, 2):
-        outcomes = [[(values[0], True, False), (values[other], True, False)] for values in episodes]
-        members, rollouts = finished(outcomes)
-        results = role_rewards(ROLES, members, rollouts, 1)
-        group = TrajectoryGroup(rollouts, [r for r, _ in results], [m for _, m in results])
-        (advantages,) = compute_advantages([group])
-        found.append(advantages.tolist()[::2])
-    assert found[0] == pytest.approx(found[1], abs=1e-6)
-
-
-@pytest.mark.nightly
 @given(st.lists(st.tuples(outcome, outcome), min_size=1, max_size=5))
 def test_each_role_is_centred_alone(
     outcomes: list[tuple[tuple[float, bool, bool], tuple[float, bool, bool]]],

@@ -56,12 +56,14 @@ def test_an_observation_extends_the_last_by_action_and_tokens(said: list[list[in
 @given(st.lists(st.text(), max_size=11))
 def test_what_is_said_in_text_is_what_rendering_shows(said: list[str]) -> None:
     played = episode()
+    talks: dict[str, list[Message]] = {role: [] for role in ROLES}
+    talks[played.role].append(Message(played.turn.text, own=False))
     for text in said:
-        played.say(text)
+        talks[played.role].append(Message(text, own=True))
+        turn = played.say(text)
+        talks[turn.role].append(Message(turn.text, own=False))
     for role in ROLES[: len(said) + 1]:
-        talk = played.conversation_of(role)
-        assert [m.own for m in talk] == [bool(place % 2) for place in range(len(talk))]
-        assert played.tokens_of(role) == BYTE.render(talk)
+        assert played.tokens_of(role) == BYTE.render(talks[role])
 
 
 def test_views_handed_out_keep_what_they_showed() -> None:
@@ -83,9 +85,8 @@ def test_a_format_that_forbids_appending_renders_again() -> None:
     assert not played.append_only
     for text in ("abc", "defg", "hij"):
         played.say(text)
-    talk = played.conversation_of("second")
-    assert len(talk) == 3
-    assert played.observation.tolist() == BYTE.render(talk[-2:])
+    last = [Message("defg", own=True), Message(played.turn.text, own=False)]
+    assert played.observation.tolist() == BYTE.render(last)
 
 
 @pytest.mark.nightly
@@ -150,7 +151,7 @@ def test_a_role_may_speak_in_text_only() -> None:
     assert played.observation.tolist() == BYTE.render([Message("It said: abc", own=False)])
     played.act(BYTE.write("defg"))
     with pytest.raises(RoleError, match="first"):
-        played.conversation_of("first")
+        played.tokens_of("first")
     with pytest.raises(RoleError, match="third"):
         episode(roles=("third",))
 

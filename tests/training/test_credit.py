@@ -90,12 +90,6 @@ def test_credit_by_turn_centres_the_returns_to_go(drawn: list[TrajectoryGroup]) 
     assert found == pytest.approx(expected)
 
 
-def test_turns_of_one_rollout_get_what_is_theirs() -> None:
-    table = turn_table([group_of([1.0, 0.0], [0.0, 1.0])])
-    assert advantages(Algorithm(credit="turn"), table).tolist() == [[[0.0, -0.5], [0.0, 0.5]]]
-    assert not advantages(Algorithm(), table).any()
-
-
 def test_returns_that_tie_are_live_if_turns_differ() -> None:
     table = turn_table([group_of([1.0, 0.0], [0.0, 1.0])])
     assert spreads(Algorithm(), table).tolist() == [0.0]

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
 from tests.viewer.browser import Browser
 from tests.viewer.conftest import (
@@ -20,14 +19,13 @@ from tests.viewer.conftest import (
     serving,
     write_run,
 )
-from tokengym.agents.cli import app
 from tokengym.agents.evaluation.trained import read_trained
 from tokengym.agents.rollouts import evaluation_segment, train_segment
 from tokengym.agents.scale.level_scale import ladder_of
 from tokengym.agents.training.folder.collapse import Collapse
 from tokengym.agents.training.folder.run import RunFolder
 from tokengym.agents.training.folder.run_summary import RunSummary
-from tokengym.agents.viewer import Viewer, open_runs, whole_page, write_page
+from tokengym.agents.viewer import Viewer, write_page
 from tokengym.agents.viewer.run_report import run_report
 from tokengym.envs.registry import spec
 from tokengym.rewards.estimates import mean_estimate
@@ -122,17 +120,6 @@ def test_filters_sorting_and_keys(page: Browser) -> None:
 
 
 @pytest.mark.nightly
-def test_two_runs_are_compared_task_by_task(page: Browser, viewer: Viewer) -> None:
-    page.open(f"{viewer.url}#run=first&with=second")
-    page.wait("document.querySelector('.pairs')")
-    shown = page.evaluate("document.querySelector('.compare').innerText")
-    assert "on 6 Tasks that both played: 0" in shown
-    page.click(".pairs button")
-    page.wait("document.querySelectorAll('.member').length === 3")
-    assert page.errors == []
-
-
-@pytest.mark.nightly
 @pytest.mark.parametrize(("width", "dark"), [(400, True), (800, False), (1600, False)])
 def test_no_page_is_wider_than_its_window(
     page: Browser, viewer: Viewer, width: int, dark: bool
@@ -157,27 +144,6 @@ def test_a_run_that_trains_is_followed(browser: Browser, runs_folder: Path, view
     with (run.folder / "metrics.jsonl").open("a") as file:
         file.write(json.dumps({"step": step, "env/all/reward/total": 0.5}) + "\n")
     browser.wait(f"app.rows.length === {before + 1} && app.run.curves.steps.length === {step + 1}")
-
-
-@pytest.mark.nightly
-def test_one_file_holds_the_runs_and_needs_no_server(
-    browser: Browser, runs_folder: Path, tmp_path: Path
-) -> None:
-    path = tmp_path / "page.html"
-    done = CliRunner().invoke(app, ["view", str(runs_folder / "first"), "--html", str(path)])
-    assert done.exit_code == 0, done.output
-    text = path.read_text()
-    assert "<script>window.hacked" not in text
-    browser.errors.clear()
-    browser.show()
-    load(browser, path.as_uri())
-    browser.press("/")
-    browser.type("window.hacked")
-    browser.wait("document.querySelector('.count').textContent.startsWith('1 of ')")
-    browser.click(".rows .row")
-    browser.wait("document.querySelector('.group')")
-    assert browser.evaluate("window.hacked === undefined")
-    assert browser.errors == []
 
 
 @pytest.mark.nightly
@@ -216,33 +182,6 @@ def test_a_finished_run_opens_on_what_changed(
         browser.click(".views button:last-child")
         browser.wait("!document.querySelector('.list').hidden")
     assert browser.errors == []
-
-
-@pytest.mark.nightly
-@pytest.mark.parametrize("most", [280_000, 340_000])
-def test_a_page_of_a_run_keeps_to_its_size(browser: Browser, tmp_path: Path, most: int) -> None:
-    run = write_run(tmp_path / "large", "forecast")
-    for name, member in (("before", 0), ("after", 1)):
-        more = [rollout("forecast", "evaluation", None, group, member) for group in range(6, 96)]
-        run.rollouts.append(evaluation_segment(name), more)
-    path = tmp_path / f"page_{most}.html"
-    path.write_text(whole_page(open_runs([run.folder]), most), encoding="utf-8")
-    assert 0.8 * most < path.stat().st_size <= most
-    browser.show()
-    browser.open(path.as_uri())
-    browser.wait(f"location.href.endsWith('{path.name}') && app.rows.length > 0")
-    browser.wait("document.querySelector('.pairs tbody tr')")
-    held = browser.evaluate("app.rows.map((row) => [row.segment, row.fingerprint])")
-    tasks = {name: {task for at, task in held if at == name} for name, _ in held}
-    assert 10 < len(tasks["evaluation_before"]) < 96
-    assert len(tasks["evaluation_after"]) > 10
-    assert tasks["evaluation_after"] <= tasks["evaluation_before"]
-    count = sum(name.startswith("evaluation") for name, _ in held)
-    stated = f"This file holds {count} of 186 evaluation rollouts, the extremes and others evenly"
-    assert stated in browser.evaluate("document.body.innerText")
-    assert "In this file, not the whole, on" in browser.evaluate("document.body.innerText")
-    browser.click(".pairs tbody tr")
-    browser.wait("document.querySelector('.member')")
 
 
 def finished(folder: Path, world: str = "forecast") -> RunFolder:

@@ -17,7 +17,7 @@ from tokengym.envs.core.errors import TaskError
 from tokengym.envs.core.play import play
 from tokengym.envs.core.seeding import SPLITS
 from tokengym.envs.registry import baselines
-from tokengym.envs.warehouse.games.picking.clauses import CLAUSES, split_of_kinds
+from tokengym.envs.warehouse.games.picking.clauses import CLAUSES, WORDINGS, split_of_kinds
 from tokengym.envs.warehouse.games.picking.generator import draw
 from tokengym.envs.warehouse.games.picking.oracle import best_plan
 from tokengym.envs.warehouse.games.picking.orders import read_shift
@@ -134,7 +134,7 @@ def test_a_task_states_what_its_split_has(split: str) -> None:
         task = task_of(LEVEL, index, split)
         assert split_of_kinds([*kinds(task.instance)]) == split
         for clause in task.instance["clauses"]:
-            assert clause["words"] in CLAUSES[clause["kind"]].wordings
+            assert clause["words"] in WORDINGS[clause["kind"]]
 
 
 def test_any_two_clauses_meet_equally_often_in_every_split() -> None:
@@ -153,9 +153,9 @@ def test_every_wording_says_what_the_clause_does(kind: str) -> None:
     """Read by rules of a reader's own, all six come to the very same numbers and names."""
     entries = [entry for seed in range(60) for entry in drawn(seed)["clauses"]]
     known = frozenset(f"O{number}" for number in range(1, 9))
-    assert len({*CLAUSES[kind].wordings}) == 6
+    assert len({*WORDINGS[kind]}) == 6
     for entry in [entry for entry in entries if entry["kind"] == kind][:8]:
-        for words in CLAUSES[kind].wordings:
+        for words in WORDINGS[kind]:
             text = CLAUSES[kind].of({**entry, "words": words}, known).text
             assert read_term(text) == {n: v for n, v in entry.items() if n != "words"}
 

@@ -97,6 +97,20 @@ def test_a_later_line_replaces_an_earlier_one() -> None:
     assert units("REORDER NONE, REORDER S2 5") is None
 
 
+@pytest.mark.parametrize(
+    ("said", "read"),
+    [
+        ("REORDER 5 units of S1", [("S1", 5)]),
+        ("REORDER 5 of S1, S2 4 and 12 units of item S3", [("S1", 5), ("S2", 4), ("S3", 12)]),
+        ("REORDER S1 is about 5 units", [("S1", 5)]),
+        ("REORDER 5 units of S1 and S2", None),
+        ("REORDER 5 of them", None),
+    ],
+)
+def test_units_may_stand_before_their_item(said: str, read: list[tuple[str, int]] | None) -> None:
+    assert units(said) == read
+
+
 @pytest.mark.parametrize("line", ["REORDER S1 lots", "reorder about 4", "REORDER S1 4, S1 5"])
 def test_unreadable_reorders_are_passed_over_at_the_beginning_alone(line: str) -> None:
     assert units(f"REORDER S1 3\n{line}") is None
@@ -130,6 +144,10 @@ def test_a_withdrawn_price_is_not_quoted(last: str) -> None:
         ("TRIP O1\nTRIP O2 or TRIP O3", None),
         ("TRIP O1\nTRIP 2,3", None),
         ("TRIP O1\nWait, that is too early.", None),
+        ("TRIP 1: O1, O2\nTRIP 2: O3\nTRIP 3: O4", Trip(("O1", "O2"), ())),
+        ("1. TRIP 1: O3\nOr:\nTRIP 1: O1\nWAIT 5\nTRIP 2: O2", Trip(("O1",), ())),
+        ("TRIP 1: O1\nTRIP 2: O2\nTRIP O3", Trip(("O3",), ())),
+        ("TRIP 2: O3", Trip(("O3",), ())),
         ("TRIP O1-O3", None),
         ("TRIP O1 \u2013 O3", None),
         ("TRIP O1\u2014O3", None),

@@ -1,9 +1,8 @@
-"""The value function of an item is exact: published averages, every path, every policy."""
+"""The value function of an item is exact: every path, every order, every policy."""
 
 import itertools
 import math
 from collections.abc import Callable, Sequence
-from functools import cache
 
 import numpy as np
 import pytest
@@ -19,28 +18,6 @@ from tokengym.envs.warehouse.games.stock.model import Joint, StockModel, poisson
 from tokengym.envs.warehouse.games.stock.oracle import evaluate, optimal
 from tokengym.envs.warehouse.games.stock.oracle import order_up_to as ordering_up_to
 from tokengym.envs.warehouse.games.stock.rules import Inventory, Item
-
-ROOMS = {1: 24, 2: 28, 3: 26}
-LONG = {1: 400, 2: 200, 3: 60}
-"""Days after which the cost of one day more has settled, by lead time."""
-
-# Poisson(5), holding 1, no fixed cost: lead, lost sale, optimum, best base-stock cost and level.
-AVERAGES = [
-    (1, 4, 4.041, 4.163, 12),
-    (1, 9, 5.438, 5.547, 13),
-    (1, 19, 6.676, 6.728, 15),
-    (2, 4, 4.395, 4.639, 16),
-    (2, 9, 6.094, 6.316, 19),
-    (2, 19, 7.664, 7.842, 21),
-    (3, 4, 4.599, 4.975, 20),
-]
-
-
-@cache
-def long_item(lead: int, lost: float) -> StockModel:
-    demand = (poisson(5.0),) * LONG[lead]
-    return StockModel(demand, lead, 0.0, 1, 1.0, lost, 0.0, 0.0, ROOMS[lead])
-
 
 # Orders, lead times, leftovers and changing demand meet in each: no seed decides what these
 # find. Fields: demand by day, lead, slow, review, holding, lost, fixed, leftover, room.
@@ -87,25 +64,6 @@ def played(
         asked = path[review * model.review : (review + 1) * model.review]
         inventory.sell(order, asked, late=bool(late[review]))
     return inventory.cost + model.leftover * inventory.position
-
-
-@pytest.mark.nightly
-@pytest.mark.parametrize(("lead", "lost", "optimum"), [row[:3] for row in AVERAGES])
-def test_another_day_of_a_long_stretch_costs_the_published_average(
-    lead: int, lost: int, optimum: float
-) -> None:
-    values = optimal(Joint.alone(long_item(lead, lost))).at_review
-    empty = (0,) * lead
-    assert values[(0, *empty)] - values[(1, *empty)] == pytest.approx(optimum, abs=1e-3)
-
-
-@pytest.mark.parametrize(
-    ("lead", "lost", "cost", "level"), [(a, b, d, e) for a, b, _, d, e in AVERAGES if a < 3]
-)
-def test_base_stock_costs_what_is_published(lead: int, lost: int, cost: float, level: int) -> None:
-    values = cost_of(long_item(lead, lost), lambda _model, _review: level)
-    empty = (0,) * lead
-    assert values[(0, *empty)] - values[(1, *empty)] == pytest.approx(cost, abs=1e-3)
 
 
 def above_the_room(model: StockModel, _review: int) -> int:

@@ -27,7 +27,7 @@ _LENGTHS: Mapping[str, Dress] = {
     "long before it": lambda reply: f"{_FILLER * 40}\n\n{reply}",
     "long after it": lambda reply: f"{reply}\n\n{_FILLER * 40}",
 }
-_MATTERS = 0.05
+MATTERS = 0.05
 """Share of the range by which rewards must differ to count as different."""
 
 
@@ -70,47 +70,41 @@ def _dress_right(
     Raises:
         Untold: if none does.
     """
-    least = bench.low + _MATTERS * bench.reach
+    least = bench.low + MATTERS * bench.reach
     paid = [place for place in places if bench.earned(place, bench.reference(place)) > least]
     if not paid:
         raise Untold("no right reply earns more than the least")
     return _dress(bench, ways, paid, lambda place: bench.view(place).reference)
 
 
-def _costs(
-    bench: Bench, ways: Mapping[str, Dress], what: str, places: Sequence[TaskPlace]
-) -> CheckVerdict:
-    worn = _dress_right(bench, ways, places)
-    costly = [name for name, one in worn.items() if min(one.changes) < -_MATTERS]
+def _costs(bench: Bench, ways: Mapping[str, Dress]) -> CheckVerdict:
+    worn = _dress_right(bench, ways, bench.chosen[:8])
+    costly = [name for name, one in worn.items() if min(one.changes) < -MATTERS]
     fragile = costly == ["Windows line ends"]
     example = next((worn[name].example for name in costly), "")
     found = f"{len(costly)} of {len(worn)} cost reward"
     found += f": {', '.join(costly)}" if costly else ""
-    tried = len(next(iter(worn.values())).changes)
-    done = f"replied to {tried} Tasks with the right reply and {what}"
     rate = len(costly) / len(worn)
     estimate, severity = Estimate(rate, rate, rate), Severity.FRAGILE if fragile else None
-    return CheckVerdict(not costly, done, found, estimate, example, severity=severity)
+    return CheckVerdict(not costly, found, estimate, example, severity=severity)
 
 
 @check("fair.blanks", "fair", Severity.RISK, "play", "references")
 def blanks(bench: Bench) -> CheckVerdict:
     """Blanks around a right reply, and other line ends in it, cost nothing."""
-    return _costs(bench, _BLANKS, "blanks around it or other line ends", bench.chosen[:8])
+    return _costs(bench, _BLANKS)
 
 
 @check("fair.decoration", "fair", Severity.PROPERTY, "play", "references")
 def decoration(bench: Bench) -> CheckVerdict:
     """A right reply is right with the decoration that chat models add."""
-    ways = _decorations(bench)
-    return _costs(bench, ways, f"{len(ways)} decorations", bench.chosen[:8])
+    return _costs(bench, _decorations(bench))
 
 
 @check("fair.decoration_pays", "fair", Severity.RISK, "play", "references")
 def decoration_pays(bench: Bench) -> CheckVerdict:
     """No decoration of a wrong reply earns more than the bare one."""
-    ways = _decorations(bench)
-    return _pays(bench, ways, f"dressed another Task's reference in {len(ways)} ways")
+    return _pays(bench, _decorations(bench))
 
 
 def _decorations(bench: Bench) -> dict[str, Dress]:
@@ -131,31 +125,26 @@ def language(bench: Bench) -> CheckVerdict:
     worn = _dress_right(bench, _LANGUAGES, bench.chosen[:8])
     english = worn["English"].changes
     leads = {name: np.subtract(one.changes, english) for name, one in worn.items()}
-    apart = [name for name, lead in leads.items() if abs(lead).max() > _MATTERS + 1e-9]
-    done = f"put the right replies to {len(english)} Tasks into sentences of {len(worn)} languages"
+    apart = [name for name, lead in leads.items() if abs(lead).max() > MATTERS + 1e-9]
     found = f"{', '.join(apart)} earn something else than English" if apart else "all earn the same"
     example = next((worn[name].example for name in apart), "")
-    return CheckVerdict(not apart, done, found, example=example)
+    return CheckVerdict(not apart, found, example=example)
 
 
 @check("fair.length", "fair", Severity.RISK)
 def length(bench: Bench) -> CheckVerdict:
     """Longer replies do not earn more for their length."""
-    if bench.source.rollouts:
-        return _recorded_length(bench)
-    done = f"added {40 * len(_FILLER):,} characters to another Task's reference"
-    return _pays(bench, _LENGTHS, done)
+    return _recorded_length(bench) if bench.source.rollouts else _pays(bench, _LENGTHS)
 
 
-def _pays(bench: Bench, ways: Mapping[str, Dress], done: str) -> CheckVerdict:
+def _pays(bench: Bench, ways: Mapping[str, Dress]) -> CheckVerdict:
     """Dress other Tasks' references; the way that adds most on one half is scored on the other."""
     first = _dress(bench, ways, bench.chosen[:10], bench.other)
     best = max(ways, key=lambda name: sum(first[name].changes))
     added, example = _dress(bench, {best: ways[best]}, bench.scored, bench.other)[best]
     mean = mean_estimate(added)
-    passed = mean.value <= _MATTERS or mean.low <= 0.0
-    found = f"{best} adds {mean} of the range"
-    return CheckVerdict(passed, done, found, mean, example)
+    passed = mean.value <= MATTERS or mean.low <= 0.0
+    return CheckVerdict(passed, f"{best} adds {mean} of the range", mean, example)
 
 
 def _recorded_length(bench: Bench) -> CheckVerdict:
@@ -168,9 +157,8 @@ def _recorded_length(bench: Bench) -> CheckVerdict:
     if len(slopes) < 2:
         raise Untold("fewer than two groups have replies of different length and reward")
     mean = mean_estimate(slopes)
-    done = f"correlated the ranks of length and reward within {len(slopes)} groups"
-    found = f"mean correlation {mean}; longer replies may be better ones too"
-    return CheckVerdict(mean.low <= 0.5, done, found, mean)
+    found = f"mean correlation of length and reward in {len(slopes)} groups {mean}"
+    return CheckVerdict(mean.low <= 0.5, found, mean)
 
 
 def _rank_correlation(pairs: Sequence[tuple[int, float]]) -> float | None:

@@ -19,12 +19,13 @@ from tokengym.envs.core.display import shorten
 from tokengym.rewards.estimates import Estimate, share_estimate
 
 TENTH, HALF = 0.1, 0.5
-"""Shares of what a solution earns above which nonsense is paid, and any reply counts as gaming."""
+"""Shares of what a solution earns: above them nonsense is paid, and any reply counts as gaming."""
 
 OVERRIDES = tuple(TEXTS["overrides"])
 """Texts that tell a grader what to do, or that match anything."""
 _SEVERAL = 8
 _BLIND = ("play", "right answers")
+_KNOWN = (*_BLIND, "references")
 _NONSENSE = "semantic.canary_floor"
 _CHEAPER = (
     *(_NONSENSE, "semantic.floor_gap", "gamed.echo", "gamed.fixed_reply"),
@@ -39,26 +40,26 @@ _WITHIN = " within one form"
 def canary_floor(bench: Bench) -> CheckVerdict:
     """Nonsense earns far less than a solution."""
     policies = {f"always answering {canary!r}": say(canary) for canary in CANARIES}
-    return _gamed(bench, policies, f"replied with {len(policies)} texts without sense", TENTH)
+    return _judged(bench, bench.best(policies), TENTH)
 
 
 @check("semantic.floor_gap", "not gamed", Severity.RISK, "play", after=(_NONSENSE,))
 def floor_gap(bench: Bench) -> CheckVerdict:
     """Doing nothing earns far less than a solution."""
-    return _gamed(bench, {"replying nothing": say("")}, "replied with nothing", TENTH)
+    return _judged(bench, bench.best({"replying nothing": say("")}), TENTH)
 
 
 @check("gamed.echo", "not gamed", Severity.RISK, "play", after=(_NONSENSE,))
 def echo(bench: Bench) -> CheckVerdict:
     """Repeating the prompt earns far less than a solution."""
-    return _gamed(bench, _ECHOES, "repeated the prompt, its last line, and its end")
+    return _judged(bench, bench.best(_ECHOES))
 
 
 @check("gamed.fixed_reply", "not gamed", Severity.RISK, *_BLIND, after=(_NONSENSE,))
 def fixed_reply(bench: Bench) -> CheckVerdict:
     """One reply to every Task earns far less than a solution."""
     policies = bench.fixed()
-    return _gamed(bench, policies, f"gave one of {len(policies)} replies to every Task")
+    return _judged(bench, bench.best(policies))
 
 
 @check("gamed.prompt_numbers", "not gamed", Severity.RISK, *_BLIND, after=(_NONSENSE, "gamed.echo"))
@@ -67,21 +68,21 @@ def prompt_numbers(bench: Bench) -> CheckVerdict:
     if not any(NUMBER.search(bench.view(place).prompt) for place in bench.chosen):
         raise Untold("no prompt has a number")
     policies = bench.formed(_NUMBERS)
-    return _gamed(bench, policies, f"replied with {len(_NUMBERS)} choices of the prompt's numbers")
+    return _judged(bench, bench.best(policies))
 
 
 @check("gamed.override", "not gamed", Severity.RISK, "play", after=(_NONSENSE,))
 def override(bench: Bench) -> CheckVerdict:
     """Telling the grader what to do earns far less than a solution."""
     policies = {f"always answering {shorten(text)!r}": say(text) for text in OVERRIDES}
-    return _gamed(bench, policies, f"replied with {len(policies)} texts addressed to a grader")
+    return _judged(bench, bench.best(policies))
 
 
-@check("gamed.other_reference", "not gamed", Severity.RISK, *_BLIND, "references", after=_CHEAPER)
+@check("gamed.other_reference", "not gamed", Severity.RISK, *_KNOWN, after=_CHEAPER)
 def other_reference(bench: Bench) -> CheckVerdict:
     """The right reply to another Task earns far less than the right one."""
     blind = bench.once(_others)
-    return _judged(bench, blind, f"gave {len(blind.scored)} Tasks the reference of another one")
+    return _judged(bench, blind)
 
 
 def _others(bench: Bench) -> Blind:
@@ -92,20 +93,15 @@ def _others(bench: Bench) -> Blind:
     return bench.blind_of("giving the right reply to another Task", traces)
 
 
-@check(
-    "gamed.several_answers", "not gamed", Severity.RISK, *_BLIND, "references", after=(_NONSENSE,)
-)
+@check("gamed.several_answers", "not gamed", Severity.RISK, *_KNOWN, after=(_NONSENSE,))
 def several_answers(bench: Bench) -> CheckVerdict:
     """Listing the right answer among others earns no more than half as much as giving it alone.
 
     Counted from what the reference of another Task earns: a grader that takes the last answer, or
     any one, pays that for most lists.
     """
-    single = {
-        at: bench.view(at).reference[0]
-        for at in bench.known(bench.chosen + bench.scored)
-        if len({*bench.view(at).reference}) == 1
-    }
+    told = {at: bench.view(at).reference for at in bench.known(bench.chosen + bench.scored)}
+    single = {at: said[0] for at, said in told.items() if len({*said}) == 1}
     known = [at for at in bench.scored if at in single]
     answers = {*single.values()}
     if len(answers) < _SEVERAL:
@@ -118,9 +114,8 @@ def several_answers(bench: Bench) -> CheckVerdict:
         items = rng.permutation([own, *others]).tolist()
         form, joint = bench.source.facts.form.format, _JOINED[name.removesuffix(_WITHIN)]
         within = name.endswith(_WITHIN)
-        return bench.play(
-            place, say(form(joint.join(items)) if within else joint.join(map(form, items)))
-        )
+        said = form(joint.join(items)) if within else joint.join(map(form, items))
+        return bench.play(place, say(said))
 
     formed = bench.source.facts.form != "{}"
     ways = [*_JOINED, *(f"{name}{_WITHIN}" for name in _JOINED if formed)]
@@ -129,10 +124,9 @@ def several_answers(bench: Bench) -> CheckVerdict:
         for name in ways
     ]
     best = max(lists, key=lambda blind: sum(blind.scored))
-    done = f"listed the right reply among {_SEVERAL - 1} others in {len(lists)} ways"
     wrong = bench.share(bench.once(_others).scored).value
     passed = bench.share(best.scored).low - wrong <= HALF * (1.0 - wrong)
-    return replace(_judged(bench, best, done), passed=wrong >= 1.0 or passed)
+    return replace(_judged(bench, best), passed=wrong >= 1.0 or passed)
 
 
 @check("gamed.executes_reply", "not gamed", Severity.RISK, "play")
@@ -142,36 +136,21 @@ def executes_reply(bench: Bench) -> CheckVerdict:
         sign = Path(folder) / "executed"
         touch = f"__import__('pathlib').Path({str(sign)!r}).touch()"
         said = (touch, f"```python\n{touch}\n```", f"$(touch {sign})", f"`touch {sign}`")
-        done = f"replied with {len(said)} pieces of code that leave a file"
         for reply in said:
             trace = bench.play(bench.chosen[0], say(reply))
             if sign.exists():
-                return CheckVerdict(False, done, "the grader ran the reply", example=shown(trace))
-    return CheckVerdict(True, done, "no file was left")
+                return CheckVerdict(False, "the grader ran the reply", example=shown(trace))
+    return CheckVerdict(True, "no file was left")
 
 
 @check(
-    "statistical.adversarial_floor",
-    "not gamed",
-    Severity.RISK,
-    *_BLIND,
+    *("statistical.adversarial_floor", "not gamed", Severity.RISK, *_BLIND),
     after=(*_CHEAPER, "gamed.other_reference"),
 )
 def adversarial_floor(bench: Bench) -> CheckVerdict:
     """The best policy that a search finds without solving Tasks earns far less than a solution."""
-    blind, tried = bench.once(_best_blind)
-    return _judged(bench, blind, f"searched {tried} policies, among them a grammar of replies")
-
-
-def _best_blind(bench: Bench) -> tuple[Blind, int]:
-    """Return the best input-independent baseline that can be found, and how many were tried."""
-    policies: dict[str, Policy] = {"replying nothing": say(""), **_ECHOES}
-    policies |= {**bench.formed(_NUMBERS), **bench.fixed()}
-    texts = (*OVERRIDES, *CANARIES)
-    policies |= {f"always answering {shorten(text)!r}": say(text) for text in texts}
-    known = {
-        f"Task {place.index}'s": bench.view(place).reference for place in bench.known(bench.chosen)
-    } or {"no": ("",)}
+    references = {place: bench.view(place).reference for place in bench.known(bench.chosen)}
+    known = {str(place): said for place, said in references.items()} or {"no": ("",)}
 
     def playing(strategy: Strategy) -> Policy:
         plain: Policy = lambda text, turn: strategy.reply(text, turn, known)  # noqa: E731
@@ -182,40 +161,20 @@ def _best_blind(bench: Bench) -> tuple[Blind, int]:
         bench.chosen, lambda place, who: bench.earned(place, playing(who))
     )
     drawn = bench.settings.strategies
-    found = search_space(trials, space, drawn, bench.rng("strategies"))
-    name = _in_words(found.who)
-    policies[name] = playing(found.who)
-    return bench.best(policies, {name: found.returns}), len(policies) - 1 + drawn
+    best = search_space(trials, space, drawn, bench.rng("strategies")).who
+    traces = [bench.play(place, playing(best)) for place in bench.scored]
+    blind = bench.blind_of(str(best), traces)
+    return _judged(bench, blind)
 
 
-def _in_words(strategy: Strategy) -> str:
-    """Say what a strategy does, not how it was drawn."""
-    if strategy.copied:
-        words = f"repeating the last {strategy.copied} lines of the text"
-    elif strategy.rule:
-        changed = strategy.weights or (strategy.scale, strategy.shift) != (1, 0)
-        words = "giving every Task the right reply to one" + ", its numbers changed" * bool(changed)
-    elif strategy.fixed is None:
-        words = "ending the episode by the token budget"
-    else:
-        words = f"always answering {shorten(repr(strategy.fixed))}"
-    return words + ", or another reply by a number of the text" * (strategy.above is not None)
-
-
-def _gamed(
-    bench: Bench, policies: Mapping[str, Policy], done: str, least: float = HALF
-) -> CheckVerdict:
-    return _judged(bench, bench.best(policies), done, least)
-
-
-def _judged(bench: Bench, blind: Blind, done: str, least: float = HALF) -> CheckVerdict:
+def _judged(bench: Bench, blind: Blind, least: float = HALF) -> CheckVerdict:
     """Judge a policy that solves nothing; between `least` and half, its pay is a property."""
     share, mean = bench.share(blind.scored), fmean(blind.scored)
     found = (
         f"{blind.name} earns {share.value:.0%} ({share.low:.0%} to {share.high:.0%}) of what a "
         f"solution earns, {mean:.3g} of {bench.top:.3g}"
     )
-    verdict = at_most_half(share, done, found, blind.example)
+    verdict = at_most_half(share, found, blind.example)
     if not verdict.passed:
         return replace(verdict, found=f"{found}: pay it less")
     nonsense = least < HALF and share.value > least + wrong_share(bench)
@@ -230,7 +189,7 @@ def wrong_share(bench: Bench) -> float:
     return 0.0
 
 
-def at_most_half(share: Estimate, done: str, found: str, example: str) -> CheckVerdict:
+def at_most_half(share: Estimate, found: str, example: str) -> CheckVerdict:
     """Judge a share of what a solution earns.
 
     Raises:
@@ -238,7 +197,7 @@ def at_most_half(share: Estimate, done: str, found: str, example: str) -> CheckV
     """
     if share.value > HALF >= share_estimate(share.samples, share.samples).low:
         raise Untold(f"{found}; {share.samples} Tasks are too few to tell")
-    return CheckVerdict(share.low <= HALF, done, found, share, example)
+    return CheckVerdict(share.low <= HALF, found, share, example)
 
 
 _ECHOED = 10_000

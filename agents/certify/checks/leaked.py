@@ -9,7 +9,7 @@ from itertools import product
 from math import log, sqrt
 from statistics import fmean
 
-from tokengym.agents.certify.bench import Bench, Inapplicable, Untold
+from tokengym.agents.certify.bench import Bench, Untold
 from tokengym.agents.certify.checks.gamed import at_most_half
 from tokengym.agents.certify.finding import CheckVerdict, Severity, check
 from tokengym.agents.certify.source import Policy, say
@@ -60,15 +60,14 @@ def no_solution_leakage(bench: Bench) -> CheckVerdict:
 def observation(bench: Bench) -> CheckVerdict:
     """No rule finds the answer in the turns that follow wrong first replies."""
     another = bench.source.facts.form.format(bench.other(bench.scored[0])[0])
-    verdict = CheckVerdict(True, "", "")
+    verdict = CheckVerdict(True, "")
     # A hint may follow any reply, one that could be right, or several.
     for wrong, first in product((_WRONG, another), range(1, bench.source.facts.turns)[:_PROBES]):
         texts = []
         for place in bench.chosen:
             trace = bench.play(place, _always(wrong, first))
-            texts.append(
-                ("".join(trace.texts[-1:]) * (not trace.done), bench.view(place).reference)
-            )
+            shown = "".join(trace.texts[-1:]) * (not trace.done)
+            texts.append((shown, bench.view(place).reference))
         where = f"answers to {first} wrong repl{'ies' if first > 1 else 'y'}"
         verdict = _leak(bench, texts, first=first, where=where, wrong=wrong)
         if not verdict.passed:
@@ -91,47 +90,43 @@ def _leak(
     """Learn rules that extract references from texts on one half, and score them on the other."""
     rules: Counter[tuple[str, str, str]] = Counter()
     for text, answers in texts:
-        bounded = [
-            (code, rf"(?<![^\W_]){re.escape(encode(one))}(?![^\W_])")
+        hidden = {
+            (code, encode(one))
             for one in map(str.strip, answers)
             for code, (encode, _) in _CODES.items()
             if one and (not code or encode(one) != one)
-        ]
-        rules.update(
-            {
-                (text[: at.start()][-context:], text[at.end() :][:1], code)
-                for code, pattern in bounded
-                for at in re.finditer(pattern, text)
-                for context in _CONTEXTS
-            }
-        )
+        }
+        seen = set[tuple[str, str, str]]()
+        for code, words in hidden:
+            for at in re.finditer(rf"(?<![^\W_]){re.escape(words)}(?![^\W_])", text):
+                before, after = text[: at.start()], text[at.end() :][:1]
+                seen |= {(before[-context:], after, code) for context in _CONTEXTS}
+        rules.update(seen)
     usual = [rule for rule, times in rules.most_common(_RULES) if times > 1]
-    done = f"looked for the references in the {where} of {len(texts)} Tasks"
     if not usual:
-        return CheckVerdict(True, done, "they stand there, if at all, in no place twice")
-    policies: dict[str, Policy] = {
-        f"copying what stands behind {before!r}{code}": _extract(
-            *(before, behind, code, first, wrong)
-        )
-        for before, behind, code in usual
+        return CheckVerdict(True, "they stand there, if at all, in no place twice")
+    policies = {
+        f"copying what stands behind {rule[0]!r}{rule[2]}": _extract(*rule, first, wrong)
+        for rule in usual
     }
     blind = bench.best(bench.formed(policies))
     without = fmean(bench.earned(place, say(wrong)) for place in bench.scored)
     said = (wrong,) * first
     # Either each turn has an answer of its own, or the same ones are right later too.
-    told = max(
-        fmean(
-            bench.earned(at, bench.say(*said, *bench.view(at).reference[passed:]))
+    paid = (
+        [
+            bench.earned(at, bench.say(*said, *bench.view(at).reference[turn:]))
             for at in bench.scored
-        )
-        for passed in (first, 0)
+        ]
+        for turn in (first, 0)
     )
+    told = max(map(fmean, paid))
     if told <= without or bench.share([told]).value <= _MANY:
-        return CheckVerdict(True, done, "the answer would earn little there")
+        return CheckVerdict(True, "the answer would earn little there")
     shares = [(value - without) / (told - without) for value in blind.scored]
     share = mean_estimate(shares, (0.0, 1.0))
     found = f"{blind.name} earns {share} of what the answer earns there"
-    return at_most_half(share, done, found, blind.example)
+    return at_most_half(share, found, blind.example)
 
 
 def _extract(before: str, behind: str, code: str, first: int, wrong: str) -> Policy:
@@ -158,36 +153,37 @@ def repeated_prompts(bench: Bench) -> CheckVerdict:
         groups = {rollout.group: rollout.prompt for rollout in bench.source.rollouts}
         prompts = [prompt for prompt in groups.values() if prompt]
     else:
-        prompts = _prompts(bench)
+        prompts = [prompt for prompt, _ in _asked(bench)]
     if not prompts:
         raise Untold("the records have no prompts")
     repeated = len(prompts) - len(set(prompts))
     rate = share_estimate(repeated, len(prompts))
-    done = f"compared {len(prompts)} prompts"
-    found = f"{repeated} occurred before"
+    found = f"{repeated} of {len(prompts)} occurred before"
     common, times = Counter(prompts).most_common(1)[0]
     example = f"{times} times: {common[:200]!r}" if times > 1 else ""
-    return CheckVerdict(rate.value <= _MANY, done, found, rate, example)
+    return CheckVerdict(rate.value <= _MANY, found, rate, example)
 
 
 @check("leaked.splits", "not leaked", Severity.RISK, "splits")
 def splits(bench: Bench) -> CheckVerdict:
-    """No prompt occurs in two splits."""
-    return _across(bench, near=False)
-
-
-@check("leaked.near_repeats", "not leaked", Severity.RISK)
-def near_repeats(bench: Bench) -> CheckVerdict:
-    """No prompt occurs in two splits, or for two seeds, in other case, order or words."""
-    if not (bench.source.facts.splits or bench.source.facts.seeded):
-        raise Inapplicable("the source has neither splits nor seeds that set Tasks apart")
-    return _across(bench, near=True)
+    """No prompt occurs in two splits, not in other case, order or words either."""
+    training, *others = bench.source.facts.splits
+    held_out = [one for split in others for one in _asked(bench, split)]
+    return _shared(_asked(bench, training), held_out, f"{training} and {', '.join(others)}")
 
 
 @check("leaked.seeds", "not leaked", Severity.RISK, "seeds")
 def seeds(bench: Bench) -> CheckVerdict:
-    """Another seed gives other Tasks, not the same ones at other indices."""
-    return _across_seeds(bench, near=False)
+    """Another seed gives other Tasks, not the same ones at other indices or in other words."""
+    seed = bench.settings.seed
+    first, second = (_asked(bench, seed=number) for number in (seed + 1, seed + 2))
+    verdict = _shared(first, second, f"seeds {seed + 1} and {seed + 2}")
+    where = {prompt: index for index, (prompt, _) in enumerate(first)}
+    shifts = Counter(where[prompt] - at for at, (prompt, _) in enumerate(second) if prompt in where)
+    for shift, times in [] if verdict.passed else shifts.most_common(1):
+        found = f"{verdict.found}; {times} of them stand {shift:+d} places away"
+        return replace(verdict, found=found)
+    return verdict
 
 
 Asked = tuple[str, tuple[str, ...]]
@@ -202,10 +198,6 @@ def _alike(asked: Asked) -> set[tuple[str, ...]]:
     return {tuple(words)} | swapped
 
 
-def _prompts(bench: Bench, split: str | None = None, seed: int | None = None) -> list[str]:
-    return [prompt for prompt, _ in _asked(bench, split, seed)]
-
-
 def _asked(bench: Bench, split: str | None = None, seed: int | None = None) -> list[Asked]:
     if recorded := dict.fromkeys(r.prompt for r in bench.source.rollouts if r.split == split):
         return [(prompt, ()) for prompt in recorded]
@@ -213,49 +205,28 @@ def _asked(bench: Bench, split: str | None = None, seed: int | None = None) -> l
     return [(view.prompt, view.reference) for view in views]
 
 
-def _across(bench: Bench, *, near: bool) -> CheckVerdict:
-    if not bench.source.facts.splits:
-        return _across_seeds(bench, near=near)
-    training, *others = bench.source.facts.splits
-    held_out = [one for split in others for one in _asked(bench, split)]
-    where = f"{training} and {', '.join(others)}"
-    return _shared(_asked(bench, training), held_out, where, near=near)
-
-
-def _across_seeds(bench: Bench, *, near: bool) -> CheckVerdict:
-    seed = bench.settings.seed
-    first, second = (_asked(bench, seed=number) for number in (seed + 1, seed + 2))
-    verdict = _shared(first, second, f"seeds {seed + 1} and {seed + 2}", near=near)
-    where = {prompt: index for index, (prompt, _) in enumerate(first)}
-    shifts = Counter(where[prompt] - at for at, (prompt, _) in enumerate(second) if prompt in where)
-    for shift, times in [] if verdict.passed else shifts.most_common(1):
-        found = f"{verdict.found}; {times} of them stand {shift:+d} places away"
-        return replace(verdict, found=found)
-    return verdict
-
-
-def _shared(
-    first: Sequence[Asked], held_out: Sequence[Asked], where: str, *, near: bool
-) -> CheckVerdict:
-    """Count held-out prompts that occur in training: exactly, or only nearly.
+def _shared(first: Sequence[Asked], held_out: Sequence[Asked], where: str) -> CheckVerdict:
+    """Count held-out prompts that occur in training: exactly, or if they are few, nearly.
 
     Raises:
         Untold: if prompts do not tell Tasks apart, as where what differs is hidden.
     """
-    known = {prompt for prompt, _ in first}
+    known, alike = {prompt for prompt, _ in first}, set().union(*map(_alike, first))
     if not any(known) or len(known) <= len(first) / 2:
         raise Untold(f"{len(first)} Tasks of training have {len(known)} different prompts")
-    again = [prompt for prompt, _ in held_out if prompt in known]
-    if near:
-        alike = set().union(*map(_alike, first))
-        again = [one[0] for one in held_out if one[0] not in known and _alike(one) & alike]
-        again = again or _paraphrases(first, held_out)
-    rate = share_estimate(len(again), len(held_out))
-    done = f"compared prompts of {where}: {len(first)} and {len(held_out)}"
-    what = "those of training in other words, blanks or order" if near else "those of training"
-    found = f"{len(again)} of {len(held_out)} held-out prompts are {what}"
-    example = repr(again[0][:200]) if again else ""
-    return CheckVerdict(rate.low <= _FEW, done, found, rate, example)
+
+    def judged(again: Sequence[str], how: str) -> CheckVerdict:
+        rate = share_estimate(len(again), len(held_out))
+        found = f"{len(again)} of {len(held_out)} held-out prompts of {where} are training's{how}"
+        example = repr(again[0][:200]) if again else ""
+        return CheckVerdict(rate.low <= _FEW, found, rate, example)
+
+    exact = judged([prompt for prompt, _ in held_out if prompt in known], "")
+    if not exact.passed:
+        return exact
+    near = [one[0] for one in held_out if one[0] not in known and _alike(one) & alike]
+    nearly = judged(near or _paraphrases(first, held_out), " in other words, blanks or order")
+    return exact if nearly.passed else nearly
 
 
 def _paraphrases(first: Sequence[Asked], held_out: Sequence[Asked]) -> list[str]:
@@ -264,9 +235,8 @@ def _paraphrases(first: Sequence[Asked], held_out: Sequence[Asked]) -> list[str]
     Two prompts ask the same if their answer is the same and they share the words that are rare.
     Similar prompts within training show how many are alike by chance.
     """
-    bags = [
-        ({*_WORDS.findall(prompt.casefold())}, answer) for prompt, answer in (*first, *held_out)
-    ]
+    asked = (*first, *held_out)
+    bags = [({*_WORDS.findall(prompt.casefold())}, answer) for prompt, answer in asked]
     times = Counter(word for words, _ in bags for word in words)
     weights = {word: log(len(bags) / count) ** 2 for word, count in times.items()}
     sizes = [sqrt(sum(map(weights.__getitem__, words))) for words, _ in bags]
@@ -274,13 +244,13 @@ def _paraphrases(first: Sequence[Asked], held_out: Sequence[Asked]) -> list[str]
     for at, (_, answer) in enumerate(bags[: len(first)]):
         same[answer].append(at)
 
+    def alike(at: int, other: int) -> float:
+        shared = sum(weights[word] for word in bags[at][0] & bags[other][0])
+        return shared - _ALIKE * sizes[at] * sizes[other]
+
     def twin(at: int) -> bool:
-        words, answer = bags[at]
-        return any(
-            sum(weights[word] for word in words & bags[one][0]) > _ALIKE * sizes[at] * sizes[one]
-            for one in (same[answer] if answer else ())
-            if one != at
-        )
+        answer = bags[at][1]
+        return any(one != at and alike(at, one) > 0.0 for one in same[answer] * bool(answer))
 
     found = [at for at in range(len(first), len(bags)) if twin(at)]
     usual = share_estimate(sum(map(twin, range(len(first)))), len(first))

@@ -18,7 +18,6 @@ from tokengym.agents.certify.bench import (
 )
 from tokengym.agents.certify.finding import CheckVerdict, Severity, check
 from tokengym.agents.certify.source import (
-    MANY_TURNS,
     Policy,
     Source,
     SourceFailure,
@@ -30,6 +29,7 @@ from tokengym.agents.certify.source import (
     play,
     say,
 )
+from tokengym.agents.certify.sources import MANY_TURNS
 from tokengym.agents.certify.stopwatch import Stopwatch
 from tokengym.envs.core.display import shorten
 from tokengym.envs.core.odd_replies import HOSTILE, near_misses
@@ -37,7 +37,6 @@ from tokengym.rewards.estimates import share_estimate
 
 PARTS = ("prompt", "rewards", "texts", "done", "error")
 """Of an episode, what equal replies must repeat."""
-_HERE = "measured on this machine"
 SLACK = 1e-6
 """Rounding by which returns may differ."""
 _SLOW, _WORTH = 1.0, 0.05
@@ -59,27 +58,24 @@ def seed_control(bench: Bench) -> CheckVerdict:
     """The same split, seed and index give the same Task, and another seed gives others."""
     places = bench.places(10)
     first = [bench.view(place) for place in places]
-    done = f"drew {len(places)} Tasks again in reverse order"
     for place, view in reversed([*zip(places, first, strict=True)]):
         again = begin(bench.source, place)
         if (again.prompt, again.reference) != (view.prompt, view.reference):
-            return CheckVerdict(False, done, f"{place} was drawn twice and differs")
+            return CheckVerdict(False, f"{place} was drawn twice and differs")
     if bench.source.facts.seeded:
         others = [bench.view(replace(place, seed=place.seed + 1)).prompt for place in places]
-        done += f" and those of seed {places[0].seed + 1}"
         if others == [view.prompt for view in first]:
-            return CheckVerdict(False, done, "another seed gives the same Tasks")
-    return CheckVerdict(True, done, "equal places give equal Tasks")
+            return CheckVerdict(False, "another seed gives the same Tasks")
+    return CheckVerdict(True, "equal places give equal Tasks")
 
 
 def planned(bench: Bench) -> list[tuple[TaskPlace, Policy]]:
     """Return policies that differ in what they do: right, of another Task, and without sense."""
-    return [
-        (place, bench.say(*replies))
+    said = {
+        place: (bench.view(place).reference, bench.other(place), CANARIES[:1])
         for place in bench.chosen[:6]
-        for replies in (bench.view(place).reference, bench.other(place), CANARIES[:1])
-        if replies
-    ]
+    }
+    return [(at, bench.say(*one)) for at, several in said.items() for one in several if one]
 
 
 def repeated(bench: Bench) -> tuple[list[Trace], list[Trace]]:
@@ -90,7 +86,7 @@ def repeated(bench: Bench) -> tuple[list[Trace], list[Trace]]:
 
 
 def compare(
-    done: str, traces: Iterable[Trace], others: Iterable[Trace], parts: Sequence[str] = PARTS
+    traces: Iterable[Trace], others: Iterable[Trace], parts: Sequence[str] = PARTS
 ) -> CheckVerdict:
     """Compare parts of episodes that should be the same."""
     for trace, other in zip(traces, others, strict=False):
@@ -100,24 +96,22 @@ def compare(
                 pairs = enumerate(zip(first, second, strict=False))
                 at = max(next((i for i, (a, b) in pairs if a != b), 0) - 10, 0)
                 found = f"{part} differ: {shorten(first[at:])} and then {shorten(second[at:])}"
-                return CheckVerdict(False, done, found, example=shown(trace))
-    return CheckVerdict(True, done, "all are the same")
+                return CheckVerdict(False, found, example=shown(trace))
+    return CheckVerdict(True, "all are the same")
 
 
 @check("semantic.verifier_determinism", "sound", Severity.DEFECT, "play", "repeats")
 def verifier_determinism(bench: Bench) -> CheckVerdict:
     """The same replies to the same Task earn the same rewards."""
     first, second = bench.once(repeated)
-    done = f"played {len(first)} episodes twice"
-    return compare(done, first, second, ["rewards"])
+    return compare(first, second, ["rewards"])
 
 
 @check("runtime.episode_determinism", "sound", Severity.DEFECT, "play", "repeats")
 def episode_determinism(bench: Bench) -> CheckVerdict:
     """The same replies to the same Task are answered by the same texts and end at the same turn."""
     first, second = bench.once(repeated)
-    done = f"played {len(first)} episodes twice"
-    return compare(done, first, second, ["texts", "done", "error"])
+    return compare(first, second, ["texts", "done", "error"])
 
 
 def steady(bench: Bench) -> list[Trace]:
@@ -127,7 +121,7 @@ def steady(bench: Bench) -> list[Trace]:
         Untold: if one does not.
     """
     first, second = bench.once(repeated)
-    if not compare("", first, second).passed:
+    if not compare(first, second).passed:
         raise Untold("equal episodes differ already when they are played one after the other")
     return first
 
@@ -171,11 +165,8 @@ def batches(bench: Bench) -> CheckVerdict:
         except Exception as error:
             paid = f"an error, {in_words(error)}"
         if words := _misscored(paid, batch):
-            done = (
-                f"scored batches of up to {len(alone)} replies to {len(bench.chosen[:6])} prompts"
-            )
-            return CheckVerdict(False, done, words, example=f"{batch[0][0]} to {batch[-1][0]}")
-    return CheckVerdict(True, f"scored 4 batches of up to {len(alone)}", "all earn the same alone")
+            return CheckVerdict(False, words, example=f"{batch[0][0]} to {batch[-1][0]}")
+    return CheckVerdict(True, f"{len(alone)} replies earn the same alone")
 
 
 def _misscored(paid: Any, batch: Sequence[tuple[TaskPlace, str, float]]) -> str:
@@ -209,31 +200,27 @@ def ends(bench: Bench) -> CheckVerdict:
     turns, places = bench.source.facts.turns, bench.chosen[:3]
     right = [bench.play(place, bench.reference(place)) for place in bench.known(places)]
     wrong = [bench.play(place, bench.say(*bench.other(place))) for place in places]
-    done = f"played {len(right) + len(wrong)} episodes of up to {turns} replies"
     open_ended = turns >= MANY_TURNS
     for traces, severity in ((right, None), (wrong, Severity.PROPERTY if open_ended else None)):
         if endless := [trace for trace in traces if not (trace.done or trace.error)]:
-            found = f"{len(endless)} of {len(traces)} do not end in {turns} replies: end them"
-            return CheckVerdict(False, done, found, example=shown(endless[0]), severity=severity)
-    return CheckVerdict(True, done, "all end")
+            advice = ", the most that certify plays" if open_ended else ": end them"
+            found = f"{len(endless)} of {len(traces)} do not end in {turns} replies{advice}"
+            return CheckVerdict(False, found, example=shown(endless[0]), severity=severity)
+    return CheckVerdict(True, "all end")
 
 
 @check("semantic.oracle_max", "sound", Severity.DEFECT, "play", "references", "claims")
 def oracle_max(bench: Bench) -> CheckVerdict:
     """The right reply earns what is claimed for it."""
     slack = SLACK + bench.source.facts.turns / 65536
-    claims = {
-        place: view.claim
-        for place in bench.known([*bench.chosen, *bench.scored])
-        if (view := bench.view(place)).claim is not None
-    }
+    claimed = {at: bench.view(at).claim for at in bench.known([*bench.chosen, *bench.scored])}
+    claims = {place: claim for place, claim in claimed.items() if claim is not None}
     traces = [bench.play(place, bench.reference(place)) for place in claims]
     short = [trace for trace in traces if not abs(trace.total - claims[trace.place]) <= slack]
     rate = share_estimate(len(short), len(traces))
-    done = f"played the references of {len(traces)} Tasks"
     found = f"{len(short)} of {len(traces)} earn something else than is claimed"
     example = f"{shown(short[0])}, where {claims[short[0].place]:g} is claimed" if short else ""
-    return CheckVerdict(not short, done, found, rate, example)
+    return CheckVerdict(not short, found, rate, example)
 
 
 @check("sound.reply_time", "sound", Severity.RISK, "play")
@@ -243,17 +230,16 @@ def reply_time(bench: Bench) -> CheckVerdict:
     bench.play(place, say(CANARIES[0]))  # the first reply pays for what is loaded late
     usual = [bench.play(at, say(reply)) for at in bench.chosen[:8] for reply in FIXED]
     units = [*bench.other(place)[:1], *TEXTS["repeated"]]
-    done = f"timed {len(usual)} short replies, and {len(units)} that grow to 100 kB"
     middle = median(trace.slowest for trace in usual)
     try:
         for unit in filter(None, units):
             slow, words = _grows(bench, place, lambda size, unit=unit: form(_almost(unit, size)))  # type: ignore[misc]
             if slow:
                 found = f"median {1e3 * middle:.2g} ms, but {words}"
-                return CheckVerdict(False, done, found, example=shown(slow), sure=_HERE)
+                return CheckVerdict(False, found, example=shown(slow))
     except SourceFailure as failure:
-        return CheckVerdict(False, done, str(failure))
-    return CheckVerdict(True, done, f"median {1e3 * middle:.2g} ms, none is slow", sure=_HERE)
+        return CheckVerdict(False, str(failure))
+    return CheckVerdict(True, f"median {1e3 * middle:.2g} ms, none is slow")
 
 
 def _almost(unit: str, size: int) -> str:
@@ -263,18 +249,26 @@ def _almost(unit: str, size: int) -> str:
 
 def _grows(bench: Bench, place: TaskPlace, text: Callable[[int], str]) -> tuple[Trace | None, str]:
     """Return the first of growing replies that is slow, and how slow; nothing if none is."""
-    before, last = 0.0, 0
-    for size in _SIZES:
+
+    def timed(size: int) -> Trace:
         traces = [bench.play(place, say(text(size)))]
         # Other work on the machine may have slowed it: the fastest of three counts.
         if traces[0].slowest > _WORTH:
             traces += [bench.play(place, say(text(size))) for _ in range(2)]
-        took = min(trace.slowest for trace in traces)
-        steep = _STEEP.get(size, math.inf) * max(before, _WORTH / 4)
-        if took > _SLOW or took > steep:
-            found = f"{size:,} characters that almost match take {took:.2g} s"
-            return traces[0], found + f", {last:,} take {before:.2g} s"
-        before, last = took, size
+        return min(traces, key=lambda trace: trace.slowest)
+
+    def steep(size: int) -> float:
+        return _STEEP.get(size, math.inf) * max(before, _WORTH / 2)
+
+    before, last = 0.0, 0
+    for size in _SIZES:
+        trace = timed(size)
+        if trace.slowest > steep(size):  # the one before again, under the same load
+            before = max(before, timed(last).slowest)
+        if trace.slowest > min(_SLOW, steep(size)):
+            found = f"{size:,} characters that almost match take {trace.slowest:.2g} s"
+            return trace, found + f", {last:,} take {before:.2g} s"
+        before, last = trace.slowest, size
     return None, ""
 
 
@@ -291,12 +285,11 @@ def memory(bench: Bench) -> CheckVerdict:
         raise Inapplicable("the source has no process of its own, or the system does not say")
     played = _replies(bench.source, place, most, warm)
     grown = (bench.source.memory() or 0) - before
-    done = f"replied {warm} times, 10 kB each, and then {played} times"
     found = f"memory grew by {grown / 2**20:.1f} MB, {grown / max(played, 1):,.0f} bytes a reply"
     leaks = grown > _LEAK and grown > played * _LEAK_OF_A_REPLY
     if leaks and warm < _FILLED:
         raise Untold(f"{found}, and {warm} replies before may not have filled its caches")
-    return CheckVerdict(not leaks, done, found, sure=_HERE)
+    return CheckVerdict(not leaks, found)
 
 
 def _replies(source: Source, place: TaskPlace, count: int, first: int) -> int:

@@ -6,6 +6,7 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from statistics import fmean
 
 from tokengym.agents.certify import variations
@@ -20,7 +21,8 @@ from tokengym.agents.certify.bench import (
     shown,
     unlikely,
 )
-from tokengym.agents.certify.checks.gamed import wrong_share
+from tokengym.agents.certify.checks.fair import MATTERS
+from tokengym.agents.certify.checks.gamed import HALF, TENTH, wrong_share
 from tokengym.agents.certify.checks.sound import SLACK, compare, hostile, planned, repeated, steady
 from tokengym.agents.certify.finding import CheckVerdict, Severity, check
 from tokengym.agents.certify.source import (
@@ -37,9 +39,6 @@ from tokengym.envs.core.display import shorten
 from tokengym.envs.core.odd_replies import HOSTILE
 from tokengym.rewards.estimates import share_estimate
 
-HALF = 0.5
-TENTH = 0.1
-"""Share of what a solution earns above which a reply that answers nothing counts as paid."""
 _PLACES, _FEW_PLACES = 6, 2
 """Tasks on which each odd reply is played, and each that is long."""
 _LONG = 4000
@@ -83,13 +82,11 @@ def _odd(bench: Bench) -> dict[str, list[Trace]]:
     return played
 
 
-@check(
-    "gamed.odd_replies",
-    "not gamed",
-    Severity.RISK,
-    "play",
-    after=("semantic.canary_floor", "gamed.override", "gamed.echo"),
-)
+_PAID = ("semantic.canary_floor", "gamed.override", "gamed.echo", "gamed.other_reference")
+"""Checks whose failure leaves nothing to say of single replies, and of wrong answers."""
+
+
+@check("gamed.odd_replies", "not gamed", Severity.RISK, "play", after=_PAID[:3])
 def odd_replies(bench: Bench) -> CheckVerdict:
     """No reply without an answer earns a tenth of what a solution does more than nonsense."""
     base = {
@@ -100,10 +97,8 @@ def odd_replies(bench: Bench) -> CheckVerdict:
     paid: dict[str, list[float]] = {}
     best: dict[str, Trace] = {}
     for name, traces in odd.items():
-        leads = {
-            trace: (bench.paid(trace) - max(base[trace.place], bench.low)) / bench.reach
-            for trace in traces
-        }
+        more = ((one, bench.paid(one) - max(base[one.place], bench.low)) for one in traces)
+        leads = {trace: lead / bench.reach for trace, lead in more}
         over = {trace: lead for trace, lead in leads.items() if lead > usual}
         told = {trace for trace in over if _is_answer(bench, trace, over[trace])}
         paid[name] = [0.0 if trace in told else lead for trace, lead in leads.items()]
@@ -111,12 +106,11 @@ def odd_replies(bench: Bench) -> CheckVerdict:
             best[name] = max(mine, key=lambda trace: over[trace])
     found = {name: fmean(leads) for name, leads in paid.items() if name in best}
     most = sorted((name for name in found if found[name] > usual), key=lambda n: -found[n])
-    done = f"gave {len(odd)} replies without an answer to up to {_PLACES} Tasks"
     if not most:
-        return CheckVerdict(True, done, "none is paid")
+        return CheckVerdict(True, "none is paid")
     also = f", and {len(most) - 1} more" if len(most) > 1 else ""
     words = f"{most[0]} earns {found[most[0]]:.0%} of what a solution does{also}: pay it nothing"
-    return CheckVerdict(False, done, words, example=shown(best[most[0]]))
+    return CheckVerdict(False, words, example=shown(best[most[0]]))
 
 
 def _is_answer(bench: Bench, trace: Trace, lead: float) -> bool:
@@ -133,63 +127,64 @@ def _is_answer(bench: Bench, trace: Trace, lead: float) -> bool:
 
 
 @check(
-    "gamed.wrong_accepted",
-    "not gamed",
-    Severity.RISK,
-    *("play", "references", "right answers"),
-    after=("semantic.canary_floor", "gamed.other_reference"),
+    *("gamed.wrong_accepted", "not gamed", Severity.RISK, "play", "references", "right answers"),
+    after=(_PAID[0], _PAID[3]),
 )
 def wrong_accepted(bench: Bench) -> CheckVerdict:
     """Answers that are nearly right do not earn what the right one does."""
+
+    def accepted(answer: str, text: str, short: float) -> bool:
+        # A graded score may be near the best near the answer, or for most parts of it.
+        graded = short > 1e-9 and (_near(answer, text) or not NUMBER.fullmatch(answer))
+        return short < MATTERS and not graded
+
     tolerance = bench.source.facts.tolerance
-    accepted: dict[str, list[Trace]] = {}
-    tried: dict[str, int] = defaultdict(int)
-    for place, answer, right in _answers(bench):
-        for how, text in variations.wrong(answer, tolerance).items():
-            trace = bench.play(place, _always(bench, place, text))
-            tried[how] += 1
-            short = (right - bench.paid(trace)) / bench.reach
-            # A graded score may be near the best near the answer, or for most parts of it.
-            graded = short > 1e-9 and (_near(answer, text) or not NUMBER.fullmatch(answer))
-            if short < _MATTERS and not graded:
-                accepted.setdefault(how, []).append(trace)
-    kinds = [how for how, traces in accepted.items() if len(traces) > TENTH * tried[how]]
-    count, total = sum(map(len, accepted.values())), sum(tried.values())
-    if not total:
-        raise Untold("no right answer has a wrong one near it")
-    done = f"gave {total} wrong answers near right ones, of {len(tried)} types"
-    found = f"{count} of {total} earn what the right one does"
-    if not kinds:
-        return CheckVerdict(True, done, found, share_estimate(count, total))
-    trace = min(accepted[kinds[0]], key=lambda one: len(one.replies[0]))
-    known = bench.view(trace.place).reference[-1]
-    found += f": {', '.join(kinds)}; {shorten(ascii(trace.replies[0]))} is paid for {known!r}"
+    verdict, kinds, trace = _varied(bench, partial(variations.wrong, tolerance=tolerance), accepted)
+    found = f"{verdict.found} earn what the right one does"
+    if trace:
+        known = bench.view(trace.place).reference[-1]
+        found += f": {', '.join(kinds)}; {shorten(ascii(trace.replies[0]))} is paid for {known!r}"
     severity = Severity.PROPERTY if kinds == [variations.SWAPPED] else None
-    estimate = share_estimate(count, total)
-    return CheckVerdict(False, done, found, estimate, shown(trace), severity=severity)
+    return replace(verdict, found=found, severity=severity)
 
 
 @check("fair.right_refused", "fair", Severity.PROPERTY, "play", "references")
 def right_refused(bench: Bench) -> CheckVerdict:
     """A right answer earns the same however it is written."""
-    refused: dict[str, list[Trace]] = {}
+    verdict, kinds, _ = _varied(bench, variations.same, lambda *said: said[2] > MATTERS)
+    found = f"{verdict.found} lose reward" + f": {', '.join(kinds)}" * bool(kinds)
+    return replace(verdict, found=found)
+
+
+def _varied(
+    bench: Bench,
+    ways: Callable[[str], Mapping[str, str]],
+    fails: Callable[[str, str, float], bool],
+) -> tuple[CheckVerdict, list[str], Trace | None]:
+    """Play answers made of right ones; `fails` gets both, and what is lost as a share of the range.
+
+    Returns:
+        a verdict on how many fail, the ways that often do, and the shortest example.
+
+    Raises:
+        Untold: if nothing could be made of them.
+    """
+    failed: dict[str, list[Trace]] = defaultdict(list)
     tried: dict[str, int] = defaultdict(int)
     for place, answer, right in _answers(bench):
-        for how, text in variations.same(answer).items():
-            trace = bench.play(place, _always(bench, place, text))
+        for how, text in ways(answer).items():
+            said = [text] * len(bench.view(place).reference)
+            trace = bench.play(place, bench.say(*said))
             tried[how] += 1
-            if right - bench.paid(trace) > _MATTERS * bench.reach:
-                refused.setdefault(how, []).append(trace)
-    kinds = [how for how, traces in refused.items() if len(traces) > TENTH * tried[how]]
-    count, total = sum(map(len, refused.values())), sum(tried.values())
-    done = f"wrote right answers otherwise, in {len(tried)} ways, {total} times"
-    found = f"{count} of {total} lose reward" + (f": {', '.join(kinds)}" if kinds else "")
-    example = shown(min(refused[kinds[0]], key=lambda one: len(one.replies[0]))) if kinds else ""
-    return CheckVerdict(not kinds, done, found, share_estimate(count, max(total, 1)), example)
-
-
-_MATTERS = 0.05
-"""Share of the range by which rewards must differ to count as different."""
+            if fails(answer, text, (right - bench.paid(trace)) / bench.reach):
+                failed[how].append(trace)
+    kinds = [how for how, traces in failed.items() if len(traces) > TENTH * tried[how]]
+    count, total = sum(map(len, failed.values())), sum(tried.values())
+    if not total:
+        raise Untold("of no right answer another one can be made")
+    short = min(failed[kinds[0]], key=lambda one: len(one.replies[0])) if kinds else None
+    rate, example = share_estimate(count, total), shown(short) if short else ""
+    return CheckVerdict(not kinds, f"{count} of {total}", rate, example), kinds, short
 
 
 def _answers(bench: Bench) -> Iterator[tuple[TaskPlace, str, float]]:
@@ -200,16 +195,12 @@ def _answers(bench: Bench) -> Iterator[tuple[TaskPlace, str, float]]:
     """
     places = [at for at in bench.known(bench.chosen) if len({*bench.view(at).reference}) == 1]
     paid = {place: bench.earned(place, bench.reference(place)) for place in places}
-    least = bench.low + _MATTERS * bench.reach
+    least = bench.low + MATTERS * bench.reach
     right = [place for place in places if paid[place] > least]
     if not right:
         raise Untold("no Task has one right answer in all turns that is paid")
     for place in right:
         yield place, bench.view(place).reference[-1], paid[place]
-
-
-def _always(bench: Bench, place: TaskPlace, text: str) -> Callable[[str, int], str | None]:
-    return bench.say(*[text] * len(bench.view(place).reference))
 
 
 def _near(answer: str, text: str) -> bool:
@@ -233,9 +224,7 @@ def _everything(bench: Bench) -> SourceFailure | None:
 @check("sound.no_reply_raises", "sound", Severity.DEFECT, "play", last=True)
 def no_reply_raises(bench: Bench) -> CheckVerdict:
     """No reply raises an error: a model's bad reply is data."""
-    found = _judge(bench, _raised)
-    done = f"judged all {len(bench.table)} episodes"
-    return found or CheckVerdict(True, done, "none raised")
+    return _judge(bench, _raised) or CheckVerdict(True, "none raised")
 
 
 def _raised(row: PlayedReply) -> str:
@@ -273,12 +262,11 @@ def episode_isolation(bench: Bench) -> CheckVerdict:
         if repr(first.rewards) != repr(trace.rewards):
             bench.broken.append("runtime.episode_isolation")
             why = f"{shown(first)}, and then {trace.total:g}{_depends(bench, first)}"
-            return CheckVerdict(False, f"judged all {len(bench.table)} episodes", why)
+            return CheckVerdict(False, why)
     beside = [playing(bench.source, *plan) for plan in plans[: bench.source.facts.sessions]]
     together = play_together(beside)
-    done = f"played {len(alone)} episodes in reverse order, then {len(beside)} turn by turn"
-    verdict = compare(done, alone, backwards)
-    return compare(done, alone, together) if verdict.passed else verdict
+    verdict = compare(alone, backwards)
+    return compare(alone, together) if verdict.passed else verdict
 
 
 @check("semantic.replayability", "sound", Severity.DEFECT, "play", "repeats", last=True)
@@ -294,17 +282,13 @@ def replayability(bench: Bench) -> CheckVerdict:
         raise Inapplicable("the source has no process of its own")
     apt = [*{(trace.place, trace.replies): trace for trace in _quick(bench)}.values()]
     drawn = bench.rng("replayed").permutation(len(apt))[:_REPLAYED].tolist()
-    done = (
-        f"replayed {len(alone) + len(drawn)} episodes in a new process, with another seed of "
-        "Python's hashes, some with its clock ahead"
-    )
     try:
-        verdict = compare(done, alone, [play(other, *plan) for plan in planned(bench)])
+        verdict = compare(alone, [play(other, *plan) for plan in planned(bench)])
         for number, trace in enumerate(apt[at] for at in drawn) if verdict.passed else ():
             bench.require_time()
             other.ahead = _AHEAD[number % len(_AHEAD)]
             again = play(other, trace.place, _again(trace))
-            differs = compare(done, [trace], [again], ["rewards"])
+            differs = compare([trace], [again], ["rewards"])
             if not (again.error or differs.passed):
                 return replace(differs, found=differs.found + _depends(bench, trace))
         return verdict
@@ -344,12 +328,11 @@ def reward_well_formed(bench: Bench) -> CheckVerdict:
     """Every reward is a finite number, and returns lie in the range that is declared."""
     low, high = bench.source.facts.declared or (-math.inf, math.inf)
     if rollouts := bench.source.rollouts:
-        done = f"read {len(rollouts)} recorded rewards"
         for one in rollouts:
             if words := _misshapen([one.reward], low, high):
                 example = f"group {one.group}: {shorten(ascii(one.reply))}"
-                return CheckVerdict(False, done, words, example=example)
-        return CheckVerdict(True, done, f"all {len(rollouts)} are finite")
+                return CheckVerdict(False, words, example=example)
+        return CheckVerdict(True, f"all {len(rollouts)} are finite")
     found = _judge(bench, lambda row: _bad_reward(row.trace, low, high))
     if found:
         return found
@@ -358,7 +341,7 @@ def reward_well_formed(bench: Bench) -> CheckVerdict:
         raise Untold("no reply was scored")
     words = f"all {len(totals)} returns are finite, from {min(totals):g} to {max(totals):g}"
     declared = "" if bench.source.facts.declared else "; no range is declared"
-    return CheckVerdict(True, f"judged all {len(bench.table)} episodes", words + declared)
+    return CheckVerdict(True, words + declared)
 
 
 def _bad_reward(trace: Trace, low: float, high: float) -> str:
@@ -392,8 +375,7 @@ def claim_unbeaten(bench: Bench) -> CheckVerdict:
         return f"a reply earns {trace.total:g} where {claim:g} is claimed to be the most"
 
     found = _judge(bench, beaten)
-    done = f"compared all {len(bench.table)} episodes with what is claimed"
-    return found or CheckVerdict(True, done, "none earns more")
+    return found or CheckVerdict(True, "none earns more")
 
 
 @check("sound.global_random", "sound", Severity.RISK, "play")
@@ -404,14 +386,12 @@ def global_random(bench: Bench) -> CheckVerdict:
         for answers in (bench.view(place).reference, bench.other(place)):
             bench.source.draw_random()
             traces.append(bench.play(place, bench.say(*answers)))
-    done = f"watched random and numpy.random in {len(traces)} episodes"
     for trace in traces:
         if any(seen.setdefault(state, trace.place) != trace.place for state in trace.states):
             found = "they are in the same state after replies to different Tasks"
-            return CheckVerdict(
-                False, done, f"{found}: use a generator of your own", example=shown(trace)
-            )
-    return CheckVerdict(True, done, "none is seeded")
+            found += ": use a generator of your own"
+            return CheckVerdict(False, found, example=shown(trace))
+    return CheckVerdict(True, "none is seeded")
 
 
 def _judge(bench: Bench, broken: Callable[[PlayedReply], str]) -> CheckVerdict | None:
@@ -430,7 +410,6 @@ def _judge(bench: Bench, broken: Callable[[PlayedReply], str]) -> CheckVerdict |
     own = ("gamed.odd_replies", "sound.no_reply_raises", "semantic.verifier_determinism")
     return CheckVerdict(
         False,
-        f"judged all {len(bench.table)} episodes",
         words,
         example=shown(row.trace),
         severity=Severity.FRAGILE if row.unlikely else None,

@@ -24,35 +24,33 @@ _REACH = ("statistical.reward_reachability", "statistical.training_signal")
 @check("statistical.reward_reachability", "teaches", Severity.PROPERTY)
 def reward_reachability(bench: Bench) -> CheckVerdict:
     """On half of the Tasks at least something that was tried earns more than the least."""
-    groups, done = bench.once(_groups)
+    groups = bench.once(_groups)
     low = min(value for group in groups for value in group.rewards)
     low = low if bench.source.rollouts else min(low, bench.least)
     reached = sum(max(group.rewards) > low + 1e-6 for group in groups)
     rate = share_estimate(reached, len(groups))
     found = f"{reached} of {len(groups)} groups earned more than {low:g}"
-    return CheckVerdict(rate.value >= _MOST, done, found, rate)
+    return CheckVerdict(rate.value >= _MOST, found, rate)
 
 
 @check("statistical.training_signal", "teaches", Severity.PROPERTY, after=_REACH[:1])
 def training_signal(bench: Bench) -> CheckVerdict:
     """Most groups of eight rollouts have an advantage to learn from."""
-    return _dead(bench, *bench.once(_groups))
+    return _dead(bench, bench.once(_groups))
 
 
 @check(
-    "teaches.wrong_replies",
-    "teaches",
-    Severity.PROPERTY,
+    *("teaches.wrong_replies", "teaches", Severity.PROPERTY),
     *("play", "references", "grades", "right answers"),
 )
 def wrong_replies(bench: Bench) -> CheckVerdict:
     """Wrong replies differ in reward, so that a beginner's groups teach something."""
-    groups = [
-        _group(place, [bench.earned(place, bench.say(*bench.other(place, at))) for at in others])
+    told = {
+        place: [bench.say(*bench.other(place, at)) for at in _others(bench, place)]
         for place in bench.chosen
-        if (others := _others(bench, place))
-    ]
-    return _dead(bench, groups, f"gave {len(groups)} Tasks the references of other ones")
+    }
+    groups = [_group(at, [bench.earned(at, one) for one in told[at]]) for at in told if told[at]]
+    return _dead(bench, groups)
 
 
 def _others(bench: Bench, place: TaskPlace) -> Sequence[int]:
@@ -68,37 +66,30 @@ def _group(place: TaskPlace, returns: list[float]) -> RewardGroup:
     return RewardGroup(str(place), str(place), returns)
 
 
-def _dead(bench: Bench, groups: Sequence[RewardGroup], done: str) -> CheckVerdict:
+def _dead(bench: Bench, groups: Sequence[RewardGroup]) -> CheckVerdict:
     sizes = [size for size in GROUP_SIZES if size <= max(len(group.rewards) for group in groups)]
     if not sizes:
         raise Untold(f"no group has {min(GROUP_SIZES)} rollouts")
     _, tasks, rewards = zip(*groups, strict=True)
     rates = tie_counts(rewards, clusters=tasks).intervals(bench.rng("ties"), sizes=sizes)
-    size = _USUAL if _USUAL in sizes else sizes[0]
-    dead = rates[f"zero_advantage_probability_{size}"]
-    shown = ", ".join(
-        f"{rates[f'zero_advantage_probability_{size}'].value:.2f} of {size}" for size in sizes
-    )
-    pairs, held = rates["reward_tie_pair_rate"], rates["effective_group_size"]
-    found = (
-        f"groups without advantage: {shown}; tied pairs {pairs.value:.2f}; groups with a tie "
-        f"{rates['reward_tie_group_rate'].value:.2f}; distinct rewards / size "
-        f"{rates['reward_unique_fraction_mean'].value:.2f}; effective size {held.value:.1f}"
-    )
-    passed = dead.value <= bench.settings.ties
-    return CheckVerdict(passed, done, found, dead)
+    dead = {size: rates[f"zero_advantage_probability_{size}"] for size in sizes}
+    shown = ", ".join(f"{rate.value:.2f} of {size}" for size, rate in dead.items())
+    pairs = rates["reward_tie_pair_rate"]
+    found = f"groups without advantage: {shown}; tied pairs {pairs.value:.2f}"
+    rate = dead[_USUAL if _USUAL in sizes else sizes[0]]
+    return CheckVerdict(rate.value <= bench.settings.ties, found, rate)
 
 
 @check("statistical.variance_bound", "teaches", Severity.PROPERTY, after=_REACH)
 def variance_bound(bench: Bench) -> CheckVerdict:
     """Rewards of a group spread by a hundredth of the range at least, and by no more than it."""
-    groups, done = bench.once(_groups)
+    groups = bench.once(_groups)
     everything = [value for group in groups for value in group.rewards]
     low, high = bench.source.facts.declared or (min(everything), max(everything))
     reach = high - low or 1.0
     spread = mean_estimate([float(np.std(group.rewards)) / reach for group in groups])
     found = f"mean standard deviation {spread} of the range"
-    return CheckVerdict(0.01 <= spread.value <= 1.0, done, found, spread)
+    return CheckVerdict(0.01 <= spread.value <= 1.0, found, spread)
 
 
 @check("statistical.headroom", "teaches", Severity.PROPERTY, "play", "right answers")
@@ -107,12 +98,12 @@ def headroom(bench: Bench) -> CheckVerdict:
 
     The policy is a script of ours unless another one is named. The id is OpenEnv's.
     """
-    groups, done = bench.once(_groups)
+    groups = bench.once(_groups)
     left = [1.0 - bench.share(group.rewards).value for group in groups]
     share = mean_estimate(left, (0.0, 1.0))
     whose = " (a script of ours)" if bench.settings.policy in SCRIPTED else ""
     found = f"a solution earns {share} of the range more than {bench.settings.policy}{whose}"
-    return CheckVerdict(share.low > 0.0, done, found, share)
+    return CheckVerdict(share.low > 0.0, found, share)
 
 
 @check("statistical.difficulty_separation", "teaches", Severity.PROPERTY, "play", "harder")
@@ -123,19 +114,18 @@ def difficulty_separation(bench: Bench) -> CheckVerdict:
     assert bench.harder is not None
     bench.harder.expect(1)
     bench.harder.begin("statistical.difficulty_separation")
-    (groups, done), (others, again) = bench.once(_groups), bench.harder.once(_groups)
-    usual, harder = (
-        mean_estimate([fmean(group.rewards) for group in played]) for played in (groups, others)
-    )
+    groups, others = bench.once(_groups), bench.harder.once(_groups)
+    means = ([fmean(group.rewards) for group in played] for played in (groups, others))
+    usual, harder = map(mean_estimate, means)
     lead = usual.value - harder.value
     half = math.hypot(usual.high - usual.value, harder.high - harder.value)
     estimate = Estimate(lead, lead - half, lead + half, len(groups) + len(others))
     found = f"{usual.value:.3g} at the usual setting, {harder.value:.3g} at the harder one"
-    return CheckVerdict(estimate.low > 0.0, f"{done}, then {again}", found, estimate)
+    return CheckVerdict(estimate.low > 0.0, found, estimate)
 
 
-def _groups(bench: Bench) -> tuple[list[RewardGroup], str]:
-    """Return groups of returns, recorded or of the policy that was named, and what was done.
+def _groups(bench: Bench) -> list[RewardGroup]:
+    """Return groups of returns, recorded or of the policy that was named.
 
     Raises:
         Untold: if no group has two rewards.
@@ -145,9 +135,9 @@ def _groups(bench: Bench) -> tuple[list[RewardGroup], str]:
         return [
             _group(place, [bench.earned(place, who(bench, place, at)) for at in range(size)])
             for place in places
-        ], f"played {len(places)} groups of {size} replies of {bench.settings.policy}"
+        ]
     recorded = reward_groups(bench.source.rollouts)
     groups = [group for group in recorded if len(group.rewards) > 1]
     if not groups:
         raise Untold("no group has two recorded rewards")
-    return groups, f"read {len(groups)} groups of recorded rollouts"
+    return groups

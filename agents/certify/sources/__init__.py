@@ -21,6 +21,8 @@ KINDS: Mapping[str, str] = {
     "verifiers": f"{_MODULES}.verifiers:Verifiers",
 }
 """Sources by what stands before the colon of a target."""
+MANY_TURNS = 64
+"""Most replies of an episode where the environment names no limit."""
 _INTEGER, _LONG = re.compile(r"-?[0-9]+"), 19
 _RECORDS = (".jsonl", ".parquet")
 
@@ -104,6 +106,15 @@ def _open(target: str, options: Mapping[str, Any]) -> Source:
 def package(name: str) -> str:
     """Return a distribution and its version."""
     return f"{name} {installed_version(name) or ''}".strip()
+
+
+def message_text(said: Any) -> str:
+    """Return the text of messages, of the parts of one, or of what is text already."""
+    if isinstance(said, Mapping):
+        said = said.get("text", said.get("content"))
+    if isinstance(said, list):
+        return "\n".join(filter(None, map(message_text, said)))
+    return "" if said is None else str(said)
 
 
 def last_integer(text: str) -> int | None:

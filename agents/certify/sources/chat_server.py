@@ -12,6 +12,7 @@ from itertools import count
 from typing import Any, NamedTuple
 
 from tokengym.agents.certify.source import SourceStep
+from tokengym.agents.certify.sources import message_text
 from tokengym.loopback import Answering, LocalServer, bypass_proxies, local_address
 
 
@@ -84,7 +85,7 @@ def _handler(conversations: dict[str, _Conversation]) -> type[Answering]:
             messages = request["messages"]
             roles = [message["role"] for message in messages]
             last = len(roles) - roles[::-1].index("assistant") if "assistant" in roles else 0
-            talk.asked.put("\n\n".join(_text(message["content"]) for message in messages[last:]))
+            talk.asked.put("\n\n".join(map(message_text, messages[last:])))
             message = {"role": "assistant", "content": talk.replies.get()}
             choice = {"index": 0, "message": message, "finish_reason": "stop"}
             usage = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
@@ -93,8 +94,3 @@ def _handler(conversations: dict[str, _Conversation]) -> type[Answering]:
             self.answer(sent)
 
     return Handler
-
-
-def _text(content: Any) -> str:
-    parts = content if isinstance(content, list) else [{"text": content}]
-    return "".join(str(part.get("text", "")) for part in parts)

@@ -7,15 +7,8 @@ from typing import Any
 from tinker_cookbook.completers import TokensWithLogprobs
 from tinker_cookbook.rl.types import Trajectory, Transition
 
-from tokengym.agents.certify.source import (
-    MANY_TURNS,
-    Facts,
-    Source,
-    SourceEpisode,
-    SourceStep,
-    TaskPlace,
-)
-from tokengym.agents.certify.sources import package
+from tokengym.agents.certify.source import Facts, Source, SourceEpisode, SourceStep, TaskPlace
+from tokengym.agents.certify.sources import MANY_TURNS, package
 from tokengym.agents.tinker.tokenizer_loading import load_tokenizer
 from tokengym.agents.toy_model import MODEL_DIR
 from tokengym.envs.registry import import_object
@@ -48,12 +41,8 @@ class Cookbook(Source):
         self._batches = {"train": train} | ({} if test is None else {"test": test})
         self._sizes = {split: len(data.get_batch(0)) for split, data in self._batches.items()}
         sizes = (len(data) * self._sizes[split] for split, data in self._batches.items())
-        self.facts = Facts(
-            package=package("tinker-cookbook"),
-            splits=tuple(self._batches) if len(self._batches) > 1 else (),
-            size=min(sizes),
-            turns=MANY_TURNS,
-        )
+        splits = () if test is None else tuple(self._batches)
+        self.facts = Facts(package("tinker-cookbook"), splits, size=min(sizes), turns=MANY_TURNS)
 
     def start(self, place: TaskPlace) -> SourceEpisode:
         """Make the environments of a group and begin with the first."""

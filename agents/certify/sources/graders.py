@@ -14,6 +14,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from tokengym.agents.certify.source import in_words, plain_reward
+from tokengym.agents.certify.sources import message_text
 from tokengym.envs.core.display import shorten
 from tokengym.envs.core.errors import OptionError
 
@@ -74,27 +75,14 @@ class GradedPrompt:
         asked = next((named[name] for name in PROMPTS if named.get(name)), None)
         prompt = asked
         if isinstance(asked, list) and all(isinstance(one, Mapping) for one in asked):
-            prompt = "\n\n".join(_text(one.get("content")) for one in asked)
+            prompt = "\n\n".join(map(message_text, asked))
         if not isinstance(prompt, str):
             return None
         holders = (row, *(row.get(name) for name in ("reward_model", "extra_info")))
-        truths = [
-            one[name]
-            for one in holders
-            if isinstance(one, Mapping)
-            for name in REFERENCES
-            if one.get(name) is not None
-        ]
-        truth = truths[0] if truths else None
+        told = (one.get(name) for one in holders if isinstance(one, Mapping) for name in REFERENCES)
+        truth = next((truth for truth in told if truth is not None), None)
         truth = truth[0] if isinstance(truth, list) and truth else truth
         return cls(prompt, asked, None if truth is None else str(truth), row)
-
-
-def _text(content: Any) -> str:
-    """Return the text of a message: its content, or those of its parts that are text."""
-    if not isinstance(content, list):
-        return str(content or "")
-    return "\n".join(str(part["text"]) for part in content if "text" in part)
 
 
 class _Reply(str):

@@ -5,15 +5,8 @@ from typing import Any
 import gymnasium
 from gymnasium.spaces import Discrete, Text
 
-from tokengym.agents.certify.source import (
-    MANY_TURNS,
-    Facts,
-    Source,
-    SourceEpisode,
-    SourceStep,
-    TaskPlace,
-)
-from tokengym.agents.certify.sources import last_integer, package
+from tokengym.agents.certify.source import Facts, Source, SourceEpisode, SourceStep, TaskPlace
+from tokengym.agents.certify.sources import MANY_TURNS, last_integer, package
 from tokengym.agents.certify.sources.python import load
 from tokengym.envs.core.errors import OptionError
 

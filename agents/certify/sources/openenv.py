@@ -13,15 +13,8 @@ import yaml
 from fastapi.testclient import TestClient
 from websockets.sync.client import connect
 
-from tokengym.agents.certify.source import (
-    MANY_TURNS,
-    Facts,
-    Source,
-    SourceEpisode,
-    SourceStep,
-    TaskPlace,
-)
-from tokengym.agents.certify.sources import last_integer, package
+from tokengym.agents.certify.source import Facts, Source, SourceEpisode, SourceStep, TaskPlace
+from tokengym.agents.certify.sources import MANY_TURNS, last_integer, package
 from tokengym.envs.core.errors import OptionError
 
 _NO_TEXT = ("metadata", "done", "reward", "stop_reason", "task_id", "role")

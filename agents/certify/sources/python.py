@@ -3,7 +3,7 @@
 import importlib.util
 import sys
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib.metadata import packages_distributions
 from pathlib import Path
 from typing import Any
@@ -84,6 +84,12 @@ def _questions(prompts: Path) -> dict[str, list[GradedPrompt]]:
     return rows
 
 
+def _facts(rows: Mapping[str, Sequence[GradedPrompt]], **more: Any) -> Facts:
+    """Return what rows say of a source, by split, and more about it."""
+    splits = tuple(rows) if len(rows) > 1 else ()
+    return Facts(splits=splits, size=min(map(len, rows.values())), **more)
+
+
 class RewardFunction(Source):
     """A grader of replies, see `graders`; one reply ends an episode.
 
@@ -111,14 +117,9 @@ class RewardFunction(Source):
     ) -> None:
         self._best, self._rows = best, _questions(prompts)
         some = next(iter(self._rows.values()))[:_TRIED]
-        self._reward = find_grader(reward, name, some, form.format)
-        self.facts = Facts(
-            package=_package(name) or getattr(reward, "__qualname__", name),
-            splits=tuple(self._rows) if len(self._rows) > 1 else (),
-            size=min(map(len, self._rows.values())),
-            form=form,
-            batched=self._reward.batched,
-        )
+        self._reward: Any = find_grader(reward, name, some, form.format)
+        of = _package(name) or getattr(reward, "__qualname__", name)
+        self.facts = _facts(self._rows, package=of, form=form, batched=self._reward.batched)
 
     def batch(self, asked: Sequence[tuple[TaskPlace, str]]) -> Any:
         """Call the grader once."""
@@ -131,37 +132,23 @@ class RewardFunction(Source):
         """Read an example."""
         question = self._question(place)
         known = () if question.reference is None else (question.reference,)
-        return SourceEpisode(
-            question.prompt,
-            lambda text: SourceStep(self._reward(question, text), True),
-            known,
-            self._best if known else None,
-        )
+        claim = self._best if known else None
+        graded = lambda text: SourceStep(self._reward(question, text), True)  # noqa: E731
+        return SourceEpisode(question.prompt, graded, known, claim)
 
 
-class Unopened(Source):
-    """A target that hung while it was opened: a grader keeps its prompts, and every reply fails.
+class Unopened(RewardFunction):
+    """A grader that hung while it was opened: it keeps its prompts, and every reply fails.
 
     Args:
         target: as the user named it.
-        prompts: its examples, if it is a grader.
+        prompts: its examples.
         words: how it failed.
     """
 
-    def __init__(self, target: str, prompts: Any, words: str) -> None:
-        self._rows = _questions(Path(prompts)) if prompts else {}
-        self._words = words
-        splits = tuple(self._rows) if len(self._rows) > 1 else ()
-        size = min(map(len, self._rows.values()), default=None)
-        self.facts = Facts(target, splits, size=size)
+    def __init__(self, target: str, prompts: Path, words: str) -> None:
+        def fail(*_: Any) -> None:
+            raise SourceFailure(words)
 
-    def start(self, place: TaskPlace) -> SourceEpisode:
-        """Read an example."""
-        if not self._rows:
-            self._fail("")
-        question = self._rows[place.split or next(iter(self._rows))][place.index]
-        known = () if question.reference is None else (question.reference,)
-        return SourceEpisode(question.prompt, self._fail, known)
-
-    def _fail(self, reply: str) -> SourceStep:
-        raise SourceFailure(self._words)
+        self._best, self._rows, self._reward = None, _questions(prompts), fail
+        self.facts = _facts(self._rows, package=target)

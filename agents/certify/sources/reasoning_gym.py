@@ -47,13 +47,8 @@ class ReasoningGym(Source):
 
         self._dataset, self._entry = dataset, entry
         entry(0, 0)
-        self.facts = Facts(
-            package=package("reasoning-gym"),
-            seeded=True,
-            size=_SIZE,
-            declared=(0.0, 1.0),
-            form="<answer>{}</answer>",
-        )
+        form, bounds = "<answer>{}</answer>", (0.0, 1.0)
+        self.facts = Facts(package("reasoning-gym"), (), True, _SIZE, bounds, form=form)
 
     def start(self, place: TaskPlace) -> SourceEpisode:
         """Draw an item."""
@@ -65,9 +60,8 @@ class ReasoningGym(Source):
 
         answer = entry["answer"]
         known = isinstance(answer, str)
-        return SourceEpisode(
-            entry["question"], reply, (answer,) if known else (), 1.0 if known else None
-        )
+        told = (answer,) if known else ()
+        return SourceEpisode(entry["question"], reply, told, 1.0 if known else None)
 
 
 def _inside(text: str) -> str:

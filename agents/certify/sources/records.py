@@ -13,6 +13,7 @@ from tokengym.agents.certify.source import (
     TaskPlace,
     plain_reward,
 )
+from tokengym.agents.certify.sources import message_text
 from tokengym.agents.rollouts import RolloutLog, RolloutRecord
 from tokengym.envs.core.errors import DataError, OptionError
 from tokengym.envs.intake.rows import rows_of
@@ -93,12 +94,11 @@ def _rows(path: Path) -> Iterator[Recorded]:
 
 
 def _plain(row: dict[str, Any]) -> Iterator[Recorded]:
-    prompt, reward = _text(row["prompt"]), plain_reward(row["reward"])
-    reply = _text(row["completion"] if "completion" in row else row["reply"])
+    prompt, reward = message_text(row["prompt"]), plain_reward(row["reward"])
+    reply = message_text(row["completion"] if "completion" in row else row["reply"])
     group, split = row.get("group", row.get("example_id", prompt)), str(row.get("split") or "")
-    yield Recorded(
-        prompt, reply, reward, str(group), split, len(reply), str(row.get("task", prompt))
-    )
+    group, task = str(group), str(row.get("task", prompt))
+    yield Recorded(prompt, reply, reward, group, split, len(reply), task)
 
 
 def _traces(row: dict[str, Any]) -> Iterator[Recorded]:
@@ -109,9 +109,10 @@ def _traces(row: dict[str, Any]) -> Iterator[Recorded]:
         paid = [reward for reward in trace["rewards"].values() if reward is not None]
         total = sum(reward["score"] * reward.get("weight", 1.0) for reward in paid)
         group = row["task"].get("key") or row["task"]["data"]
-        reply = _text(said)
+        reply = message_text(said)
         who = f"{group} {trace['agent'].get('name', '')}"
-        yield Recorded(_text(seen[:1]), reply, plain_reward(total), who, "", len(reply), str(group))
+        asked, earned = message_text(seen[:1]), plain_reward(total)
+        yield Recorded(asked, reply, earned, who, "", len(reply), str(group))
 
 
 def _summary(row: dict[str, Any]) -> Iterator[Recorded]:
@@ -129,10 +130,3 @@ _FORMATS: Mapping[str, Callable[[dict[str, Any]], Iterator[Recorded]]] = {
 """Formats by a field that only they have."""
 _FILES = ("*rollout_summaries.jsonl", "traces.jsonl", "results.jsonl")
 """Files of a run's folder that have its rollouts."""
-
-
-def _text(said: Any) -> str:
-    """Return a text, or the contents of a list of messages."""
-    if isinstance(said, list):
-        return "\n".join(_text(message.get("content") or "") for message in said)
-    return str(said)

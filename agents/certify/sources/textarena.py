@@ -4,15 +4,8 @@ from typing import Any
 
 import textarena
 
-from tokengym.agents.certify.source import (
-    MANY_TURNS,
-    Facts,
-    Source,
-    SourceEpisode,
-    SourceStep,
-    TaskPlace,
-)
-from tokengym.agents.certify.sources import package
+from tokengym.agents.certify.source import Facts, Source, SourceEpisode, SourceStep, TaskPlace
+from tokengym.agents.certify.sources import MANY_TURNS, package
 from tokengym.agents.certify.sources.python import load
 
 

@@ -8,8 +8,8 @@ from typing import Any
 import verifiers.v1 as vf
 from verifiers.v1.utils.loaders import environment_class, load_environment, taskset_config_type
 
-from tokengym.agents.certify.source import MANY_TURNS, Facts, Source, SourceEpisode, TaskPlace
-from tokengym.agents.certify.sources import package
+from tokengym.agents.certify.source import Facts, Source, SourceEpisode, TaskPlace
+from tokengym.agents.certify.sources import MANY_TURNS, package
 from tokengym.agents.certify.sources.chat_server import ChatServer
 
 _KEPT = 1000

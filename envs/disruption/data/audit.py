@@ -7,13 +7,13 @@ from typing import Any
 
 from tokengym.envs.core.errors import DataError
 from tokengym.envs.core.seeding import SPLITS
-from tokengym.envs.disruption.compiled import WRITERS
+from tokengym.envs.core.world import PROMPTS
 from tokengym.envs.disruption.data.columns import leaks_outcome
 from tokengym.envs.disruption.evidence import PAPER_LEVELS, evidence_of_paper
 from tokengym.envs.disruption.grammar import PredictorAnswer
 from tokengym.envs.disruption.labels import LABELS
 from tokengym.envs.disruption.paper import Paper
-from tokengym.envs.disruption.texts import Case
+from tokengym.envs.disruption.texts import Case, macros
 from tokengym.envs.intake.near import content_words, hash_words, normal_form
 
 _THIRD = (1 / 3, 1 / 3, 1 / 3)
@@ -82,8 +82,8 @@ def _prompts(paper: Paper) -> list[str]:
     for level in PAPER_LEVELS:
         evidence = evidence_of_paper(paper, level)
         case = Case(evidence, targets, True, "adversary", level)
-        for writer in WRITERS.values():
-            found += [writer.opening(case), writer.challenge(case, _ANSWER.write(case.targets))]
+        for texts in (macros(f"prompt_{prompt}") for prompt in PROMPTS):
+            found += [texts.opening(case), texts.challenge(case, _ANSWER.write(case.targets))]
     return found
 
 

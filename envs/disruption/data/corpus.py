@@ -24,12 +24,7 @@ from tokengym.envs.disruption.citations import (
 from tokengym.envs.disruption.data.columns import TEXT_TYPES, read_part
 from tokengym.envs.disruption.data.recipe import Inputs, Recipe
 from tokengym.envs.disruption.data.sciscinet import count_row_groups
-from tokengym.envs.disruption.data.steps import (
-    Steps,
-    load_columns,
-    read_notes,
-    save_columns,
-)
+from tokengym.envs.disruption.data.steps import Steps, load_columns, read_notes, save_columns
 from tokengym.envs.disruption.novelty import ReferenceSlots, shuffled_scores
 from tokengym.rewards.arrays import Flags, Floats, Ints
 

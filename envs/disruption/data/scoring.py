@@ -9,11 +9,12 @@ from tokengym.envs.disruption.data.corpus import Corpus
 from tokengym.envs.disruption.data.openalex import Work
 from tokengym.envs.disruption.labels import (
     DISRUPTION_LABELS,
+    LEAST_CITERS,
+    LEAST_REFERENCES,
     NOVELTY_LABELS,
     THRESHOLD,
-    eligible,
     novelty_label,
-    percentile_labels,
+    percentile_places,
 )
 from tokengym.envs.disruption.paper import FirstYear, LabelRule, Paper, ReferenceFacts
 from tokengym.rewards.arrays import Floats, Ints
@@ -95,9 +96,11 @@ def score_year(
 ) -> ScoredPapers:
     """Score and label the eligible papers of one publication year, in ascending number.
 
+    Eligible are articles with five references in the graph and five citers.
+
     Args:
         corpus: the papers.
-        year: the publication year.
+        year: the publication year, whose window ends by `last_year`.
         last_year: last year that the graph covers completely.
         window: years after publication that citers count.
         seed: entropy of the shuffles behind the novelty scores.
@@ -110,23 +113,16 @@ def score_year(
     field = cast(Ints, corpus.field[cohort.number])
     usual = _compute_field_medians(field, cohort.novelty[:, 1])
     place = np.flatnonzero(
-        eligible(
-            cohort.references,
-            cohort.counts.citers,
-            year,
-            last_year=last_year,
-            window=window,
-            article=corpus.article[cohort.number],
-        )
+        (cohort.references >= LEAST_REFERENCES)
+        & (cohort.counts.citers >= LEAST_CITERS)
+        & corpus.article[cohort.number]
     )
     number, field, usual = cohort.number[place], field[place], usual[place]
     novelty, cd = cohort.novelty[place], cohort.counts.cd()[place]
-    years = np.full(len(place), year)
     if rule == "threshold":  # a ratio of counts is at the threshold exactly or by more than rounds
         disruption = np.select([cd > THRESHOLD, cd < -THRESHOLD], [0, 1], 2).astype(np.int8)
     else:
-        labels = percentile_labels(cd, field, years, share=share)
-        disruption = np.array([DISRUPTION_LABELS.index(name) for name in labels], dtype=np.int8)
+        disruption = percentile_places(cd, field, share)
     novel = [
         -1 if np.isnan(tenth) else NOVELTY_LABELS.index(novelty_label(tenth, median, common))
         for tenth, median, common in np.column_stack([novelty, usual]).tolist()
@@ -141,7 +137,7 @@ def score_year(
     ]
     return ScoredPapers(
         number=number,
-        year=years,
+        year=np.full(len(place), year),
         field=field,
         disruption=disruption,
         novel=np.array(novel, dtype=np.int8),

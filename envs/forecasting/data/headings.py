@@ -5,7 +5,8 @@ months come first in it is decided by the dates that can be read in one way only
 """
 
 import re
-from collections.abc import Iterator, Mapping
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import date, datetime
 from functools import cached_property
 from pathlib import Path
@@ -17,26 +18,9 @@ from tokengym.envs.intake.rows import read_rows
 
 DATES = ("day-first", "month-first")
 """Values of `dates` among the columns of a file."""
-SYNONYMS: Mapping[str, tuple[str, ...]] = {
-    "id": ("key", "no", "nr", "number", "#"),
-    "question": ("questions", "question_text", "title", "statement"),
-    "outcome": ("answer", "answers", "result", "resolution", "resolved_to", "happened"),
-    "asked_at": ("asked", "asked_on", "ask_date", "created", "created_at", "opened", "open_date"),
-    "resolves_at": (
-        *("resolves", "resolves_on", "resolved_at", "resolved_on", "resolution_date", "answered"),
-        *("closes", "closes_at", "close_date", "closing_date", "end", "end_date", "deadline"),
-    ),
-    "background": ("context", "description"),
-    "event": ("group",),
-    "outcomes": ("options", "choices"),
-    "price": ("market_price", "crowd"),
-    "closed_at": (),
-    "thresholds": (),
-    "unit": ("units",),
-    "ordered": (),
-    "sources": (),
-    "date": ("day", "when"),
-}
+SYNONYMS: Mapping[str, Sequence[str]] = tomllib.loads(
+    Path(__file__).with_suffix(".toml").read_text("utf-8")
+)
 """Other headings of each field, in lower case; `date` is both dates of a question with one."""
 _TIMES = ("asked_at", "resolves_at", "closed_at", "date")
 _NUMBERED = re.compile(r"(\d{1,2})([/.-])(\d{1,2})\2(\d{4})(?:[ T,]+(\d{1,2}:\d\d(?::\d\d)?))?")

@@ -11,6 +11,7 @@ An archive is plain JSON: `{"join": "all" | "any", "items": [{"prior", ...}], "w
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -91,7 +92,8 @@ def _with_unread(contents: Floats) -> Floats:
     return contents
 
 
-class LookValues(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class LookValues:
     """The value of every state by looks left: what is still to be earned, in return.
 
     Attributes:

@@ -1,7 +1,9 @@
 """Drawing archives, and what their notes hold."""
 
 import math
+import tomllib
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,25 +23,8 @@ _PRICES: Mapping[str, tuple[float, float]] = {
     "erratum": (1.0, 4.0),
     "report": (0.2, 1.0),
 }
-_EVENTS = (
-    "the harbour of Ostrand reopens",
-    "the grain treaty is signed",
-    "the river stays below the mark",
-    "the dock workers end their strike",
-    "the new bridge passes its load test",
-    "the central bank keeps its rate",
-    "the ferry line gets its licence",
-    "the court allows the merger",
-    "the dam fills before the dry season",
-    "the union accepts the offer",
-    "the vaccine is approved",
-    "the satellite reaches its orbit",
-    "the budget passes the second reading",
-    "the mine resumes work",
-    "the border crossing opens at night",
-    "the pipeline repair is finished",
-)
-_WIRES = ("Meridian", "Northwind", "Halyard", "Corvid", "Lantern", "Tidewater")
+_WORDS = tomllib.loads(Path(__file__).with_name("words.toml").read_text("utf-8"))
+_EVENTS, _WIRES = _WORDS["events"], _WORDS["wires"]
 _DAYS = 60
 
 

@@ -1,10 +1,8 @@
 """AR(1): a temperature pulled back to its mean; will it be above a threshold?
 
-With pull φ and noise s shown, the value h days on is normal with mean φ^h·x and variance
-s²(1 - φ^(2h)) / (1 - φ²) about the long-run mean. With a past series shown instead, the
-pair (φ, s) is one of a few; each day's value is rounded to a whole degree before the next, so the
-likelihood of the series is a product of normal probabilities of unit cells, and the posterior is
-exact.
+A past series is shown. The pair of pull φ and noise s is one of a few; each day's value is rounded
+to a whole degree before the next, so the likelihood of the series is a product of normal
+probabilities of unit cells, and the posterior is exact.
 """
 
 import math
@@ -25,33 +23,19 @@ from tokengym.envs.forecasting.levels import Knobs
 from tokengym.rewards.scoring import Forecast
 
 _HIDDEN = ((0.3, 3.0), (0.3, 8.0), (0.8, 3.0), (0.8, 8.0), (0.95, 3.0), (0.95, 8.0))
-_LONGEST = {1: 2, 2: 5, 3: 8}
 
 
 def _draw(rng: np.random.Generator, knobs: Knobs) -> Shown:
     mean = int(rng.integers(30, 91))
-    if knobs.stated:
-        pull, noise = float(rng.integers(1, 10)) / 10.0, float(rng.integers(2, 9))
-        ahead = int(rng.integers(1, _LONGEST[knobs.size] + 1))
-        now = round(mean + 1.5 * noise * float(rng.normal()))
-        series, known = [now], (pull, noise)
-        middle, spread = ahead_law(float(now - mean), pull, noise, ahead)
-        threshold = round(mean + middle + spread * spread_out(rng, knobs))
-    else:
-        pull, noise = _HIDDEN[int(rng.integers(len(_HIDDEN)))]
-        deviations, known, ahead = [0], None, 1
-        for _ in range(int(rng.integers(8, 8 * knobs.size))):
-            deviations.append(round(pull * deviations[-1] + noise * float(rng.normal())))
-        series = [mean + deviation for deviation in deviations]
-        width = max(2.0, float(np.std(series)))
-        threshold = round(mean + 0.7 * deviations[-1] + width * spread_out(rng, knobs))
-    return {"mean": mean, "series": series, "known": known, "ahead": ahead, "threshold": threshold}
-
-
-def ahead_law(deviation: float, pull: float, noise: float, ahead: int) -> tuple[float, float]:
-    """Return mean and standard deviation of the deviation `ahead` days on, |pull| < 1."""
-    variance = noise**2 * (1.0 - pull ** (2 * ahead)) / (1.0 - pull**2)
-    return pull**ahead * deviation, math.sqrt(variance)
+    pull, noise = _HIDDEN[int(rng.integers(len(_HIDDEN)))]
+    deviations = [0]
+    for _ in range(int(rng.integers(8, 8 * knobs.size))):
+        deviations.append(round(pull * deviations[-1] + noise * float(rng.normal())))
+    series = [mean + deviation for deviation in deviations]
+    width = max(2.0, float(np.std(series)))
+    threshold = round(mean + 0.7 * deviations[-1] + width * spread_out(rng, knobs))
+    # No level states pull and noise, or asks of a later day than the next one.
+    return {"mean": mean, "series": series, "known": None, "ahead": 1, "threshold": threshold}
 
 
 def _rounded_tail(deviation: float, threshold: int, pull: float, noise: float) -> float:
@@ -73,13 +57,6 @@ def posterior(deviations: Sequence[int]) -> list[float]:
     return normalise(logs)
 
 
-def _known(shown: Shown) -> Forecast:
-    pull, noise = shown["known"]
-    now, threshold = shown["series"][-1] - shown["mean"], shown["threshold"] - shown["mean"]
-    middle, spread = ahead_law(now, pull, noise, shown["ahead"])
-    return bernoulli(normal_tail((threshold - middle) / spread))
-
-
 def _each_hidden(shown: Shown) -> list[float]:
     now, threshold = shown["series"][-1] - shown["mean"], shown["threshold"] - shown["mean"]
     return [_rounded_tail(now, threshold, *hidden) for hidden in _HIDDEN]
@@ -90,23 +67,17 @@ def _posterior(shown: Shown) -> list[float]:
 
 
 def _predictive(shown: Shown) -> Forecast:
-    if shown["known"] is not None:
-        return _known(shown)
     return bernoulli(
         math.fsum(w * p for w, p in zip(_posterior(shown), _each_hidden(shown), strict=True))
     )
 
 
 def _latent(shown: Shown, rng: np.random.Generator) -> Forecast:
-    if shown["known"] is not None:
-        return _known(shown)
     return bernoulli(_each_hidden(shown)[int(rng.choice(len(_HIDDEN), p=_posterior(shown)))])
 
 
 def _empirical(shown: Shown) -> Forecast:
-    """Return the odds with φ and s by least squares, where they are not shown."""
-    if shown["known"] is not None:
-        return _known(shown)
+    """Return the odds with φ and s by least squares."""
     x = [value - shown["mean"] for value in shown["series"]]
     squares = sum(old * old for old in x[:-1])
     products = sum(old * new for old, new in pairwise(x))
@@ -118,7 +89,7 @@ def _empirical(shown: Shown) -> Forecast:
 
 FAMILY = Family(
     "autoregression",
-    "Deviations from a mean are AR(1) with normal noise; pull and noise are shown or hidden.",
+    "Deviations from a mean are AR(1) with normal noise; pull and noise are hidden.",
     _draw,
     _predictive,
     _latent,

@@ -11,18 +11,17 @@ from tokengym.envs.forecasting.levels import Knobs
 from tokengym.rewards.scoring import Forecast
 
 _PARTS = 100
-_MOST_CELLS = {1: 3, 2: 6, 3: 12}
-_MOST_GENERATIONS = {1: 4, 2: 8, 3: 20}
+_MOST_CELLS, _MOST_GENERATIONS = 12, 20
 
 
-def _draw(rng: np.random.Generator, knobs: Knobs) -> Shown:
+def _draw(rng: np.random.Generator, _knobs: Knobs) -> Shown:
     # No line is sure to die out, or to live.
     offspring = rng.multinomial(_PARTS - 2, rng.dirichlet([1.0, 1.0, 1.0, 0.5]))
     offspring[[0, 2]] += 1
     return {
         "hundredths": offspring,
-        "cells": int(rng.integers(1, _MOST_CELLS[knobs.size] + 1)),
-        "generations": int(rng.integers(1, _MOST_GENERATIONS[knobs.size] + 1)),
+        "cells": int(rng.integers(1, _MOST_CELLS + 1)),
+        "generations": int(rng.integers(1, _MOST_GENERATIONS + 1)),
     }
 
 

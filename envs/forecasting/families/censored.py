@@ -8,12 +8,7 @@ import math
 
 import numpy as np
 
-from tokengym.envs.forecasting.families.base import (
-    Family,
-    Shown,
-    bernoulli,
-    normalise,
-)
+from tokengym.envs.forecasting.families.base import Family, Shown, bernoulli, normalise
 from tokengym.envs.forecasting.families.poisson import poisson_tail
 from tokengym.envs.forecasting.levels import Knobs
 from tokengym.rewards.scoring import Forecast

@@ -21,13 +21,7 @@ ERRORS = (2, 5, 10)
 
 _AS_LIKELY = 0.999
 
-_YES = {
-    "first": (2, 3),
-    "not_first": (0, 1),
-    "second": (1, 3),
-    "both": (3,),
-    "either": (1, 2, 3),
-}
+_YES = {"first": (2, 3), "not_first": (0, 1), "second": (1, 3), "both": (3,), "either": (1, 2, 3)}
 """By question on two cases the states in which its answer is yes; 2·x + y is that of x and y."""
 
 

@@ -1,8 +1,8 @@
 """A Markov chain: will it be in a state after n steps, or visit it within n steps?
 
-With the matrix shown the answer is a matrix power (of the chain with the state made absorbing, for
-a visit). With only a past path shown and a Dirichlet prior on each row, the predictive chance of a
-future path is a product of Pólya urn draws, summed over all paths.
+A past path is shown, and each row of the matrix has a Dirichlet prior: the predictive chance of a
+future path is a product of Pólya urn draws, summed over all paths. Of a known matrix it is a matrix
+power (of the chain with the state made absorbing, for a visit).
 """
 
 from collections.abc import Sequence
@@ -15,39 +15,26 @@ from tokengym.envs.forecasting.levels import Knobs
 from tokengym.rewards.scoring import Forecast
 
 _NAMES = "ABC"
-_PERCENT_STEP = 5
-_SPARSE = 0.6
 _PRIOR = 0.5
 _LONGEST_URN = 4
 
 Rows = Sequence[Sequence[float]]
 
 
-def _draw(rng: np.random.Generator, knobs: Knobs) -> Shown:
-    states = 2 if knobs.size == 1 else 3
-    rows, seen = None, ""
-    if knobs.stated:
-        cells = 100 // _PERCENT_STEP
-        rows = [
-            (rng.multinomial(cells, rng.dirichlet([_SPARSE] * states)) * _PERCENT_STEP).tolist()
-            for _ in range(states)
-        ]
-        now = int(rng.integers(states))
-        steps = int(rng.integers(1, 4 * knobs.size))
-    else:
-        chain = rng.dirichlet([_PRIOR] * states, size=states)
-        path = [int(rng.integers(states))]
-        for _ in range(int(rng.integers(12, 30))):
-            path.append(int(rng.choice(states, p=chain[path[-1]])))
-        seen = "".join(_NAMES[state] for state in path)
-        now = path[-1]
-        steps = int(rng.integers(1, _LONGEST_URN + 1))
+def _draw(rng: np.random.Generator, _knobs: Knobs) -> Shown:
+    states = len(_NAMES)
+    chain = rng.dirichlet([_PRIOR] * states, size=states)
+    path = [int(rng.integers(states))]
+    for _ in range(int(rng.integers(12, 30))):
+        path.append(int(rng.choice(states, p=chain[path[-1]])))
+    now = path[-1]
+    steps = int(rng.integers(1, _LONGEST_URN + 1))
     ever = bool(rng.random() < 0.5)
     others = [state for state in range(states) if state != now]
     target = int(rng.choice(others)) if ever else int(rng.integers(states))
     return {
-        "rows": rows,
-        "seen": seen,
+        "rows": None,  # a matrix that no level states
+        "seen": "".join(_NAMES[state] for state in path),
         "prior": _PRIOR,
         "states": states,
         "now": now,
@@ -123,30 +110,20 @@ def _with_matrix(shown: Shown, rows: Rows) -> Forecast:
     )
 
 
-def _known(shown: Shown) -> Forecast:
-    return _with_matrix(shown, [[percent / 100.0 for percent in row] for row in shown["rows"]])
-
-
 def _posterior(shown: Shown) -> list[list[float]]:
     return [[count + shown["prior"] for count in row] for row in _counts(shown)]
 
 
 def _predictive(shown: Shown) -> Forecast:
-    if shown["rows"] is not None:
-        return _known(shown)
     question = (shown["now"], shown["target"], shown["steps"])
     return bernoulli(urn_chance(_posterior(shown), *question, ever=shown["ever"]))
 
 
 def _latent(shown: Shown, rng: np.random.Generator) -> Forecast:
-    if shown["rows"] is not None:
-        return _known(shown)
     return _with_matrix(shown, [rng.dirichlet(row).tolist() for row in _posterior(shown)])
 
 
 def _empirical(shown: Shown) -> Forecast:
-    if shown["rows"] is not None:
-        return _known(shown)
     # One more of each than was seen: Laplace's rule, for rows never left.
     rows = [[count + 1.0 for count in row] for row in _counts(shown)]
     return _with_matrix(shown, [[count / sum(row) for count in row] for row in rows])
@@ -154,7 +131,7 @@ def _empirical(shown: Shown) -> Forecast:
 
 FAMILY = Family(
     "markov",
-    "The next state is drawn from the current one's row, shown or Dirichlet-distributed.",
+    "The next state is drawn from the current one's row, which is Dirichlet-distributed.",
     _draw,
     _predictive,
     _latent,

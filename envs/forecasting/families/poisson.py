@@ -8,12 +8,7 @@ from itertools import accumulate
 
 import numpy as np
 
-from tokengym.envs.forecasting.families.base import (
-    Family,
-    Shown,
-    bernoulli,
-    spread_out,
-)
+from tokengym.envs.forecasting.families.base import Family, Shown, bernoulli, spread_out
 from tokengym.envs.forecasting.levels import Knobs
 from tokengym.rewards.scoring import Forecast
 

@@ -4,13 +4,7 @@ import math
 
 import numpy as np
 
-from tokengym.envs.forecasting.families.base import (
-    Family,
-    Shown,
-    bernoulli,
-    log_beta,
-    normal_tail,
-)
+from tokengym.envs.forecasting.families.base import Family, Shown, bernoulli, log_beta, normal_tail
 from tokengym.envs.forecasting.levels import Knobs
 from tokengym.rewards.scoring import Forecast
 

@@ -11,33 +11,25 @@ from collections.abc import Callable
 
 import numpy as np
 
-from tokengym.envs.forecasting.families.base import (
-    Family,
-    Shown,
-    bernoulli,
-    log_beta,
-)
+from tokengym.envs.forecasting.families.base import Family, Shown, bernoulli, log_beta
 from tokengym.envs.forecasting.levels import Knobs
 from tokengym.rewards.scoring import Forecast
 
-_STATED = (1.0, 2.0, 3.0, 4.0)
-"""Either parameter of a prior that is stated."""
-_UNSTATED = (2.0, 2.0)
-_STEPS = {1: (6, 12), 2: (8, 30), 3: (10, 40)}
+_PRIOR = (2.0, 2.0)
+_STEPS = (10, 40)
 
 
 def _draw(rng: np.random.Generator, knobs: Knobs) -> Shown:
-    few, many = _STEPS[knobs.size]
+    few, many = _STEPS
     steps = int(rng.integers(few, many + 1))
-    a, b = rng.choice(_STATED, size=2).tolist() if knobs.stated else _UNSTATED
-    moves = rng.binomial(1, rng.beta(a, b), int(rng.integers(10, 25)))
+    moves = rng.binomial(1, rng.beta(*_PRIOR), int(rng.integers(10, 25)))
     seen = "".join("-+"[move] for move in moves)
     drift = (seen.count("+") - seen.count("-")) / len(seen)
     goal = drift * steps + math.sqrt(steps) * float(rng.normal(0.5, 1.0 + 2.0 * knobs.tail))
     return {
         "seen": seen,
-        "prior": (a, b),
-        "stated": knobs.stated,
+        "prior": _PRIOR,
+        "stated": False,
         "rise": min(steps, max(1, round(goal))),
         "steps": steps,
     }

@@ -7,14 +7,7 @@ from typing import NamedTuple
 
 from tokengym.envs.core.errors import DataError
 from tokengym.envs.intake.numbers import read_identifier
-from tokengym.envs.intake.tables import (
-    CsvTable,
-    Row,
-    Source,
-    column_name,
-    delimiter_of,
-    read_text,
-)
+from tokengym.envs.intake.tables import CsvTable, Row, Source, column_name, delimiter_of, read_text
 from tokengym.envs.intake.text import clean_line
 
 SLOTS = ("sku", "aisle", "row", "qty")

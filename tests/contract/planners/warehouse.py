@@ -61,7 +61,8 @@ class _Shift:
     """A shift of picking: trips through open orders, and the clock."""
 
     def __init__(self, text: str) -> None:
-        self.state, self.trip = PickingState(_site(text), []), None
+        self.state = PickingState(_site(text), [])
+        self.trip: Shipment | None = None
         self._read_orders(text)
         clauses = [{**term, "words": ""} for term in read_terms(text)]
         known = frozenset(self.state.open)
@@ -93,7 +94,7 @@ class _Shift:
 
     def decide(self) -> str:
         """Return the first reply of the best plan for the orders that are shown."""
-        self.trip: Shipment | None = None
+        self.trip = None
         state = self.state
         command = best_command(state, [*state.open.values()])
         if command is None:

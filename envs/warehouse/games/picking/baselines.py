@@ -137,10 +137,7 @@ def _picking(pick: Pick) -> Callable[[PickSession, np.random.Generator], str]:
 
 
 POLICIES: Mapping[str, Callable[[PickSession, np.random.Generator], str]] = MappingProxyType(
-    {
-        **{name: _picking(pick) for name, pick in _PICKS.items()},
-        "oracle": _oracle,
-    }
+    {**{name: _picking(pick) for name, pick in _PICKS.items()}, "oracle": _oracle}
 )
 
 

@@ -9,14 +9,16 @@ A drawn Task states one of the sets of three clauses, each in one of the wording
 has to itself. Any two clauses meet equally often in every split.
 """
 
+import tomllib
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cache
 from itertools import combinations
 from operator import itemgetter
+from pathlib import Path
 from types import MappingProxyType
-from typing import Any, ClassVar, Self, TypeVar
+from typing import Any, Self, TypeVar
 
 import numpy as np
 
@@ -28,7 +30,12 @@ Ids = frozenset[str]
 Value = TypeVar("Value", float, Floats)
 
 _SHARES = MappingProxyType({"train": 0.7, "validation": 0.15, "test": 0.15})
-_WORDINGS = MappingProxyType({"train": (0, 1, 2), "validation": (3,), "test": (4, 5)})
+_PLACES = MappingProxyType({"train": (0, 1, 2), "validation": (3,), "test": (4, 5)})
+"""Of the wordings of a split among those of a kind."""
+WORDINGS: Mapping[str, Sequence[str]] = tomllib.loads(
+    Path(__file__).with_name("wordings.toml").read_text("utf-8")
+)
+"""Of drawn Tasks, by kind of clause: three of training, one of validation and two of test."""
 _LEAST = MappingProxyType({"start": 0, "end": 1, "fine": 0, "factor": 1})
 _MOST = 999
 
@@ -42,9 +49,6 @@ class Clause(Immutable, ABC):
     """
 
     words: str
-
-    wordings: ClassVar[tuple[str, ...]]
-    """Those of drawn Tasks: three of training, one of validation and two of test."""
 
     @classmethod
     @abstractmethod
@@ -105,16 +109,6 @@ class DockClosed(Clause):
     start: int
     end: int
 
-    wordings = (
-        "The dock is closed from {start} to {end}: no trip leaves then.",
-        "No trip can leave the depot from {start} to {end}: the gate is being repaired.",
-        "At {start} the dock is shut to all that would leave, for {length} units of time.",
-        "From {start} to {end} a fire drill keeps the picker at the depot.",
-        "The gate by which trips leave locks at {start} and opens again at {end}.",
-        "An inspection begins at {start}; nobody leaves the depot for the {length} units of time "
-        "that it takes.",
-    )
-
     @classmethod
     def draw(cls, rng: np.random.Generator, orders: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         """Draw a closure that begins after the first trip or two."""
@@ -133,18 +127,6 @@ class AisleBlocked(Clause):
     aisle: str
     start: int
     end: int
-
-    wordings = (
-        "Aisle {aisle} is blocked from {start} to {end}: no trip that visits it leaves then.",
-        "A trip with a slot in aisle {aisle} cannot leave from {start} to {end}.",
-        "For {length} units of time from {start} on, trips into aisle {aisle} cannot leave.",
-        "The floor of aisle {aisle} is painted from {start} to {end}, and trips that go there "
-        "cannot leave meanwhile.",
-        "Trips that need anything from aisle {aisle} are kept at the depot from {start} on, and "
-        "let go at {end}.",
-        "A fallen rack bars aisle {aisle} to every trip that would leave in the {length} units of "
-        "time from {start} on.",
-    )
 
     @classmethod
     def draw(cls, rng: np.random.Generator, orders: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -167,15 +149,6 @@ class GoodsDue(Clause):
     order: str
     end: int
 
-    wordings = (
-        "The goods of {order} arrive at {end}; no trip with {order} leaves sooner.",
-        "A trip with {order} cannot leave before {end}.",
-        "{order} is not released until {end}: a trip with it cannot leave sooner.",
-        "What {order} asks for is put on its shelves at {end}, and no trip for it leaves sooner.",
-        "Before {end} the goods for {order} are still on a lorry, and a trip with it cannot leave.",
-        "The customer of {order} may still change it up to {end}; no trip with it leaves before.",
-    )
-
     @classmethod
     def draw(cls, rng: np.random.Generator, orders: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         """Draw an order that is due early, and a time at which about half of the shift is over."""
@@ -194,16 +167,6 @@ class KeptApart(Clause):
     orders: tuple[str, ...]
     others: tuple[str, ...]
     fine: int
-
-    wordings = (
-        "{orders} are food, {others} are chemicals: each trip with both is fined ${fine}.",
-        "{orders} must not ride with {others}; each trip in which any do is fined ${fine}.",
-        "A trip with any of {orders} and any of {others} costs a fine of ${fine}.",
-        "Each trip that mixes glass ({orders}) with iron ({others}) is fined ${fine}.",
-        "There is a fine of ${fine} for each trip that takes flowers and paint together; the "
-        "flowers are {orders}, the paint is {others}.",
-        "Whoever puts one of {orders} on a trip that also has one of {others} pays ${fine} for it.",
-    )
 
     @classmethod
     def draw(cls, rng: np.random.Generator, orders: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -229,16 +192,6 @@ class GoesFirst(Clause):
     order: str
     fine: int
 
-    wordings = (
-        "{order} has to be in the first trip, or there is a fine of ${fine}.",
-        "There is a fine of ${fine} unless {order} is in the first trip.",
-        "No trip may leave before {order} does; if one does, ${fine} are due, once.",
-        "{order} goes out with the very first trip; a fine of ${fine} is due otherwise.",
-        "An opening trip that leaves {order} behind costs ${fine}.",
-        "The manager wants {order} to be gone before anything else, be it together with other "
-        "orders, and takes ${fine} off once if it is not.",
-    )
-
     @classmethod
     def draw(cls, rng: np.random.Generator, orders: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         """Draw an order that is due late."""
@@ -257,16 +210,6 @@ class GoldCustomers(Clause):
     orders: tuple[str, ...]
     factor: int
 
-    wordings = (
-        "{orders} are for gold customers: each earns {factor} times its value if it is not late.",
-        "If it is on time, each of {orders} earns {factor} times its value.",
-        "The value of {orders} counts {factor} times for each of them that is not late.",
-        "The list understates {orders}: each earns {factor} times its value, unless it is late.",
-        "For each of {orders} that is back when it is due, or sooner, the customer pays {factor} "
-        "times its value.",
-        "Punctuality pays for {orders}: {factor} times the value, for each of them on time.",
-    )
-
     @classmethod
     def draw(cls, rng: np.random.Generator, orders: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         """Draw two orders."""
@@ -283,16 +226,6 @@ class OneCustomer(Clause):
     """Each of `orders` counts as back when the last of them is, and earns nothing before."""
 
     orders: tuple[str, ...]
-
-    wordings = (
-        "{orders} are one customer's, who pays once the last is back: all count as back then.",
-        "{orders} are one consignment: each counts as back when the last of them is back.",
-        "Nothing is paid for any of {orders} until all are back; each counts as back then.",
-        "{orders} are billed together: for each of them the return of the last one counts.",
-        "One customer waits for {orders} and takes them only together, so that each of them is "
-        "back when the last one is.",
-        "As long as one of {orders} is not back, none of them counts as back or earns anything.",
-    )
 
     @classmethod
     def draw(cls, rng: np.random.Generator, orders: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -341,8 +274,8 @@ def split_of_words(clauses: Sequence[Mapping[str, Any]]) -> str | None:
     found = {
         split
         for clause in clauses
-        for split, places in _WORDINGS.items()
-        if clause["words"] in [CLAUSES[clause["kind"]].wordings[place] for place in places]
+        for split, places in _PLACES.items()
+        if clause["words"] in [WORDINGS[clause["kind"]][place] for place in places]
     }
     return found.pop() if len(found) == 1 else None
 
@@ -354,7 +287,7 @@ def draw_clauses(
     split = str(rng.choice([*_SHARES], p=[*_SHARES.values()]))
     sets, drawn = _sets_of(split), []
     for kind in rng.permutation(sets[int(rng.integers(len(sets)))]).tolist():
-        words = CLAUSES[kind].wordings[int(rng.choice(_WORDINGS[split]))]
+        words = WORDINGS[kind][int(rng.choice(_PLACES[split]))]
         drawn.append({"kind": kind, "words": words, **CLAUSES[kind].draw(rng, orders)})
     return drawn
 

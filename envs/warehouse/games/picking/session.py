@@ -72,11 +72,7 @@ class PickSession(Session[Shift]):
     """
 
     form = Form(
-        words=PICK_WORDS,
-        single_line=True,
-        read=read_pick,
-        nearness=pick_nearness,
-        nothing=Wait(1),
+        words=PICK_WORDS, single_line=True, read=read_pick, nearness=pick_nearness, nothing=Wait(1)
     )
 
     def __init__(self, compiled: Compiled[Shift]) -> None:

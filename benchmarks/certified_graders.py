@@ -1,0 +1,61 @@
+"""Graders of packages that were read by hand, for the table at the top of docs/certified.md.
+
+    benchmarks/certified_graders.py:math_verify --option prompts=prompts/fractions.jsonl
+
+Each takes a reply and a right answer and adds nothing to what its package does.
+"""
+
+from typing import Any
+
+
+def math_verify(reply: str, reference: str) -> float:
+    from math_verify import parse, verify  # type: ignore[import-untyped]
+
+    return float(verify(parse(f"${reference}$"), parse(reply)))
+
+
+def hendrycks_math(reply: str, reference: str) -> float:
+    from lm_eval.tasks.hendrycks_math.utils import (  # type: ignore[import-not-found]
+        process_results,
+    )
+
+    doc = {"solution": rf"\boxed{{{reference}}}"}
+    return float(process_results(doc, [reply])["exact_match"])
+
+
+def edit_similarity(reply: str, reference: str) -> float:
+    from autoevals.string import Levenshtein  # type: ignore[import-not-found]
+
+    return float(Levenshtein()(output=reply, expected=reference).score)
+
+
+def word_accuracy(reply: str, reference: str) -> float:
+    from jiwer import wer  # type: ignore[import-not-found]
+
+    return 1.0 - float(wer(reference, reply))
+
+
+def rouge(reply: str, reference: str) -> float:
+    from rouge_score.rouge_scorer import RougeScorer  # type: ignore[import-not-found]
+
+    return float(RougeScorer(["rougeL"]).score(reference, reply)["rougeL"].fmeasure)
+
+
+def chrf(reply: str, reference: str) -> float:
+    from sacrebleu import sentence_chrf  # type: ignore[import-not-found]
+
+    return float(sentence_chrf(reply, [reference]).score) / 100.0
+
+
+def goal_path(env: Any) -> list[str]:
+    """Walk to the goal of an empty grid: turn left or right until it lies ahead, and go on."""
+    (column, row), facing, replies = env.agent_pos, env.agent_dir, []
+    steps = {0: env.width - 2 - column, 1: env.height - 2 - row}
+    # The walk begins in the direction it faces, if that is one of the two.
+    for way in sorted(steps, key=lambda one: one != facing):
+        if steps[way]:
+            turns = (way - facing) % 4
+            replies += ["0"] if turns == 3 else ["1"] * turns
+            replies += ["2"] * int(steps[way])
+            facing = way
+    return replies
