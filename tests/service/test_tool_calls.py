@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import time
 from types import SimpleNamespace
@@ -12,7 +11,7 @@ import openai
 import pytest
 import torch
 from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, trainers
-from transformers import AutoTokenizer, LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
+from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
 from tests.evaluation.endpoint_runs import run
 from tokengym.agents.evaluation.chat_client import KEY_VARIABLE
@@ -86,11 +85,9 @@ def tokenizer_saying(replies: list[str], template: str) -> PreTrainedTokenizerFa
     return fast
 
 
-def write_model(folder: Path, replies: list[str], template: str, **more: Any) -> None:
+def write_model(folder: Path, replies: list[str], template: str) -> None:
     """Write a model that reads the last token: after a line's end any reply, then the end."""
     tokenizer = tokenizer_saying(replies, template)
-    for name, value in more.items():
-        setattr(tokenizer, name, value)
     tokenizer.save_pretrained(folder)
     size = len(tokenizer)
     config = LlamaConfig(
@@ -272,7 +269,7 @@ def test_templates_calls_are_read_back(call: str, thought: str) -> None:
     form.check_tools(tools)
 
     def read(text: str) -> Said:
-        return asyncio.run(form.read_calls([(text, [])], tools))[0]
+        return form.read_calls([text], tools)[0]
 
     called = {"function": {"name": "open", "arguments": OPENED}}
     message: Any = {"role": "assistant", "content": "", "tool_calls": [called]}
@@ -328,69 +325,6 @@ def test_a_hostile_reply_is_read_in_linear_time(kind: str, call: str) -> None:
 
     # Eight times as long: 64 times would be quadratic.
     assert seconds(2400) <= 24 * seconds(300) + 1e-4
-
-
-IN_WORDS = r"call:(\w+\(.*?\))<\|im_end\|>"
-FUNCTION = {
-    "type": "object",
-    "properties": {
-        "name": {"type": "string", "x-regex": r"^(\w+)"},
-        "arguments": {"x-regex": r"\((.*)\)", "x-parser": "json"},
-    },
-}
-CALL = {"type": "object", "properties": {"type": {"const": "function"}, "function": FUNCTION}}
-RESPONSE = {
-    "type": "object",
-    "properties": {
-        "content": {"type": "string", "x-regex": "^(.*?)(?:call:|$)"},
-        "slow": {"type": "string", "x-regex": "^((?:a+)+)b"},
-        "tool_calls": {"type": "array", "x-regex-iterator": IN_WORDS, "items": CALL},
-    },
-}
-"""A schema for `call:name(arguments)` before the end, with an expression that backtracks."""
-
-
-@pytest.mark.nightly
-def test_a_response_schema_parses_what_it_can_in_time(tmp_path: Path) -> None:
-    made = tokenizer_saying([], DECLARED + LOOP.replace("CALL", UNREAD))
-    made.response_schema = RESPONSE
-    made.save_pretrained(tmp_path)
-    tokenizer = AutoTokenizer.from_pretrained(tmp_path)
-    form = ChatFormat(tokenizer)
-    form.check_tools(TOOLS)
-
-    async def read(*texts: str) -> list[Said]:
-        replies = [(text, tokenizer.encode(text + CLOSE)) for text in texts]
-        return await form.read_calls(replies, TOOLS)
-
-    async def all_of_them() -> None:
-        called = ("Look. ", [("open", '{"note": 3}')])
-        good, unreadable = 'Look. call:open({"note": 3})', "call:open({)"
-        assert await read(good, "No call.", good) == [called, ("No call.", []), called]
-        assert await read(unreadable) == [(unreadable, [])]
-        endless = "a" * 60
-        assert await read(endless, good) == [(endless, []), (good, [])]
-        assert await read(good) == [called]
-
-    asyncio.run(all_of_them())
-
-
-@pytest.mark.nightly
-def test_the_chat_route_parses_by_the_models_own_schema(tmp_path: Path) -> None:
-    called, words = 'Look. call:open({"note": 3})', "No call."
-    template = DECLARED + LOOP.replace("CALL", UNREAD).replace("THOUGHT", "")
-    write_model(tmp_path / "model", [called, words], template, response_schema=RESPONSE)
-    with (
-        LocalService(tmp_path / "model", state_dir=tmp_path / "state", threads=1) as service,
-        openai.OpenAI(base_url=f"{service.base_url}/v1", api_key=service.api_key) as client,
-    ):
-        answer = client.chat.completions.create(
-            model=service.model_name, messages=BEGUN, tools=TOOLS, n=32, seed=1
-        )
-    found = [(one.finish_reason, one.message.content, called_in(one)) for one in answer.choices]
-    expected: list[Any] = [("tool_calls", "Look. ", [("open", {"note": 3})]), ("stop", words, [])]
-    assert all(one in expected for one in found), (found, service.log_path.read_text())
-    assert all(one in found for one in expected)
 
 
 @pytest.mark.nightly

@@ -1,11 +1,9 @@
 """How a model writes chats: messages and tools as tokens, and calls of tools in a reply."""
 
-import asyncio
 import json
 import re
 from typing import Any
 
-from tokengym.agents.service.http.response_schema import SchemaParser
 from tokengym.agents.service.http.tool_calls import (
     Said,
     check_declares,
@@ -35,8 +33,6 @@ class ChatFormat:
         # To split special tokens changes the tokenizer's state: it is done before threads share it.
         self._spelled = {name: self._encode(name, split=True) for name in special}
         self._encode("")
-        schema = getattr(tokenizer, "response_schema", None)
-        self._schema = None if schema is None else SchemaParser(schema)
 
     @property
     def has_template(self) -> bool:
@@ -88,29 +84,17 @@ class ChatFormat:
             Exception: whatever the template does.
         """
         check_declares(self._plain, tools[:1])
-        if self._schema is None:
-            form_of(self._plain, tools[:1])
+        form_of(self._plain, tools[:1])
 
-    async def read_calls(
-        self, replies: list[tuple[str, list[int]]], tools: list[Any]
-    ) -> list[Said]:
+    def read_calls(self, replies: list[str], tools: list[Any]) -> list[Said]:
         """Return the words and calls of replies.
 
         Args:
-            replies: the text and the tokens of each.
+            replies: their texts.
             tools: as declared.
         """
-        if self._schema is not None:
-            decode = self._tokenizer.decode
-            whole = await asyncio.to_thread(lambda: [decode(tokens) for _, tokens in replies])
-            parsed = await self._schema.parse(whole)
-            return [said or (text, []) for said, (text, _) in zip(parsed, replies, strict=True)]
-
-        return await asyncio.to_thread(self._scan, [text for text, _ in replies], tools)
-
-    def _scan(self, texts: list[str], tools: list[Any]) -> list[Said]:
         form, kinds = form_of(self._plain, tools[:1]), kinds_of(tools)
-        return [split(text, form, kinds) for text in texts]
+        return [split(text, form, kinds) for text in replies]
 
     def _plain(self, messages: list[Any], tools: Any) -> str:
         ask = messages[-1]["role"] == "user"

@@ -58,16 +58,17 @@ async def _complete(request: web.Request, service: Service, kind: type[Body]) ->
     with ExitStack() as sampling:
         started = [sampling.enter_context(service.sampling(model, request)) for request in requests]
         results = await asyncio.gather(*map(asyncio.wrap_future, started))
-    answer = await asyncio.to_thread(_answer, body, model, requests, results)
-    if isinstance(body, ChatRequest) and body.declared:
-        await _note_calls(form, body.declared, answer["choices"])
+    answer = await asyncio.to_thread(_answer, body, model, form, requests, results)
     return await _stream(request, body, answer) if body.stream else answer
 
 
 def _answer(
-    body: Body, model: ServedModel, requests: list[SampleRequest], results: list[SampleResult]
+    body: Body,
+    model: ServedModel,
+    form: ChatFormat,
+    requests: list[SampleRequest],
+    results: list[SampleResult],
 ) -> dict[str, Any]:
-    """Return the answer, before calls of tools are looked for."""
     pairs = [
         (request, sequence)
         for request, result in zip(requests, results, strict=True)
@@ -76,15 +77,18 @@ def _answer(
     read = sum(len(request.prompt) for request in requests)
     written = sum(len(sequence.tokens) for _, sequence in pairs)
     chat = isinstance(body, ChatRequest)
+    choices = [
+        {"index": index, **choice_of(body, model.base_model, *pair)}
+        for index, pair in enumerate(pairs)
+    ]
+    if isinstance(body, ChatRequest) and body.declared:
+        _note_calls(form, body.declared, choices)
     return {
         "id": f"{'chatcmpl' if chat else 'cmpl'}-{secrets.token_hex(12)}",
         "object": "chat.completion" if chat else "text_completion",
         "created": int(time.time()),
         "model": body.model,
-        "choices": [
-            {"index": index, **choice_of(body, model.base_model, *pair)}
-            for index, pair in enumerate(pairs)
-        ],
+        "choices": choices,
         **({"prompt_token_ids": requests[0].prompt.tolist()} if chat else {}),
         "usage": {
             "prompt_tokens": read,
@@ -94,11 +98,10 @@ def _answer(
     }
 
 
-async def _note_calls(form: ChatFormat, tools: list[Any], choices: list[dict[str, Any]]) -> None:
+def _note_calls(form: ChatFormat, tools: list[Any], choices: list[dict[str, Any]]) -> None:
     """Move the calls of whole replies from their text to where clients look for them."""
     whole = [choice for choice in choices if choice["finish_reason"] == "stop"]
-    replies = [(choice["message"]["content"], choice["token_ids"]) for choice in whole]
-    said = await form.read_calls(replies, tools)
+    said = form.read_calls([choice["message"]["content"] for choice in whole], tools)
     for choice, (words, read) in zip(whole, said, strict=True):
         calls = [
             {"id": f"call_{secrets.token_hex(12)}", "type": "function", "function": call._asdict()}
