@@ -17,6 +17,7 @@ from tokengym.agents.service.errors import UnknownResourceError
 from tokengym.agents.service.generation.sampled_weights import BASE, SampledWeights
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
     from pathlib import Path
 
     from tokengym.agents.service import LocalService
@@ -45,12 +46,11 @@ def base_model(tmp_path: Path) -> BaseModel:
     return load_base_model(make_model(tmp_path / "model"), "cpu")
 
 
-def _held(base_model: BaseModel, root: Path, dropped: list[str]) -> SampledWeights:
-    """A cache of two adapters of rank 2 in memory, and five in all."""
-    two = 2 * adapter_bytes(base_model.trained, LoraSpec(2))
-    return SampledWeights(
-        base_model.sampled, CheckpointStore(root), root / "unnamed", two, 5, dropped.append
-    )
+def _held(base_model: BaseModel, root: Path, used: Collection[str] = ()) -> SampledWeights:
+    """A cache of two adapters of rank 2 in memory, and five in all besides those in use."""
+    two, folder = 2 * adapter_bytes(base_model.trained, LoraSpec(2)), root / "unnamed"
+    places = base_model.sampled, CheckpointStore(root), folder
+    return SampledWeights(*places, two, 5, lambda key: key in used, lambda _key: None)
 
 
 def _put(cache: SampledWeights, adapter: LoraAdapter, *keys: str) -> None:
@@ -59,35 +59,32 @@ def _put(cache: SampledWeights, adapter: LoraAdapter, *keys: str) -> None:
 
 
 def test_no_session_takes_an_adapter_of_another(base_model: BaseModel, tmp_path: Path) -> None:
-    weights = _held(base_model, tmp_path, [])
+    weights = _held(base_model, tmp_path)
     adapter = LoraAdapter(base_model.trained, LoraSpec(2, seed=1))
     _put(weights, adapter, "quiet:0", "other:0", *(f"busy:{number}" for number in range(20)))
     assert weights.status()["unnamed_adapters"] == 7
     for key in ("quiet:0", "other:0", "busy:15", "busy:19"):
-        weights.acquire(key)
+        weights.lineage(key)
     with pytest.raises(UnknownResourceError, match=r"busy:14.*more than 5 newer"):
-        weights.acquire("busy:14")
+        weights.lineage("busy:14")
 
 
 def test_what_is_in_use_is_never_dropped(base_model: BaseModel, tmp_path: Path) -> None:
-    dropped: list[str] = []
-    weights = _held(base_model, tmp_path, dropped)
+    used: set[str] = set()
+    weights = _held(base_model, tmp_path, used)
     adapter = LoraAdapter(base_model.trained, LoraSpec(2, seed=1))
     for number in range(10):
         weights.put(f"s:{number}", adapter.export())
         if number < 4:
-            weights.acquire(f"s:{number}")
-    dropped.clear()
+            used.add(f"s:{number}")
     for number in range(4):
         weights.use(f"s:{number}")
     # Four in use and five more are held, of which two are in memory.
     assert weights.status()["resident_adapters"] == 2
     assert weights.status()["unnamed_adapters"] == 9
-    assert not {"s:0", "s:1", "s:2", "s:3"} & set(dropped)
     with pytest.raises(UnknownResourceError, match=r"s:4.*no longer held"):
-        weights.acquire("s:4")
-    for number in range(4):
-        weights.release(f"s:{number}")
+        weights.lineage("s:4")
+    used.clear()
     weights.put("s:10", adapter.export())
     assert len(list((tmp_path / "unnamed").iterdir())) == 5
     for number in range(11):
@@ -101,7 +98,7 @@ def test_the_base_weights_are_what_they_were_after_any_use(
 ) -> None:
     ids = torch.arange(12)[None]
     before = base_model.sampled(input_ids=ids).logits.detach().clone()
-    weights = _held(base_model, tmp_path, [])
+    weights = _held(base_model, tmp_path)
     adapter = LoraAdapter(base_model.trained, LoraSpec(2, seed=1))
     for number in range(5):
         for parameter in adapter.parameters.values():
@@ -109,10 +106,8 @@ def test_the_base_weights_are_what_they_were_after_any_use(
         weights.put(f"s:{number}", adapter.export())
     seen = []
     for key in ("s:0", "s:4", "s:2", BASE, "s:0"):
-        weights.acquire(key)
         weights.use(key)
         seen.append(base_model.sampled(input_ids=ids).logits.detach().clone())
-        weights.release(key)
     assert torch.equal(seen[3], before)
     assert torch.equal(seen[0], seen[4])
     assert len({float(logits.sum()) for logits in seen[:4]}) == 4
@@ -122,7 +117,7 @@ def test_two_models_of_equal_weights_keep_their_adapters_apart(
     base_model: BaseModel, tmp_path: Path
 ) -> None:
     adapter = LoraAdapter(base_model.trained, LoraSpec(2, seed=1))
-    caches = [_held(base_model, tmp_path, []) for _ in range(2)]
+    caches = [_held(base_model, tmp_path) for _ in range(2)]
     expected = []
     for weights in caches:
         for parameter in adapter.parameters.values():

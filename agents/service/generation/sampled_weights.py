@@ -7,7 +7,7 @@ last few used are held, and those with unfinished requests.
 
 import logging
 import secrets
-from collections import Counter, OrderedDict
+from collections import OrderedDict
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
@@ -45,6 +45,7 @@ class SampledWeights:
         folder: of the files of unnamed ones.
         resident: bytes of adapters in memory; the one in use is there whatever its size.
         unnamed: how many unnamed adapters of a session are held, besides those in use.
+        in_use: returns whether requests for the weights of a key are unfinished.
         on_drop: called with the key of weights that are forgotten.
     """
 
@@ -55,17 +56,18 @@ class SampledWeights:
         folder: Path,
         resident: int,
         unnamed: int,
+        in_use: Callable[[str], bool],
         on_drop: Callable[[str], None],
     ) -> None:
         self._layers = lora_layers(model)
         self._checkpoints = checkpoints
         # Unnamed adapters belong to sessions, and no session outlives the service.
         self._folder = clear_spill(folder)
-        self._resident, self._most, self._on_drop = resident, unnamed, on_drop
+        self._resident, self._most = resident, unnamed
+        self._in_use, self._on_drop = in_use, on_drop
         # Both the least recently used first.
         self._adapters: OrderedDict[str, LoraWeights] = OrderedDict()
         self._unnamed: OrderedDict[str, _Unnamed] = OrderedDict()
-        self._pins: Counter[str] = Counter()
         self._current = BASE
 
     @property
@@ -81,30 +83,18 @@ class SampledWeights:
         self._unnamed[key] = _Unnamed(weights.spec, weights.nbytes, file)
         self._keep(key, weights)
         session = client_of(key)
-        own = [k for k in self._unnamed if client_of(k) == session and k not in self._pins]
+        own = [k for k in self._unnamed if client_of(k) == session and not self._in_use(k)]
         for old in own[: -self._most]:
             log.info("adapter %s is forgotten: its session has newer ones", old)
             self.drop(old)
 
-    def acquire(self, key: str) -> None:
-        """Pin the weights under `key` for a request, until it calls `release`.
+    def lineage(self, key: str) -> str:
+        """Return what identifies the weights under `key` by their values.
 
         Raises:
             UnknownResourceError: if the weights are gone.
         """
-        if key != BASE:
-            self._adapter(key)
-        self._pins[key] += 1
-
-    def lineage(self, key: str) -> str:
-        """Return what identifies the weights under `key` by their values."""
         return BASE if key == BASE else self._adapter(key).digest
-
-    def release(self, key: str) -> None:
-        """Unpin the weights under `key`: a request for them has ended."""
-        self._pins[key] -= 1
-        if self._pins[key] <= 0:
-            del self._pins[key]
 
     def drop(self, key: str) -> None:
         """Forget an unnamed adapter, or the copy of a deleted checkpoint."""

@@ -5,7 +5,7 @@ which other rows are in the batch.
 
 The log-probability returned is that of the model's own distribution: temperature, top-k and
 top-p shape the choice, not the number. forward_backward computes the same number for the same
-token, so the importance ratio of a fresh sample is one at every temperature.
+token, but for rounding, so the importance ratio of a fresh sample is one at every temperature.
 """
 
 from dataclasses import dataclass
@@ -17,8 +17,6 @@ from numpy.typing import NDArray
 # splitmix64: the increment and the two multipliers of its finaliser.
 _STEP, _MIX_1, _MIX_2 = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
 _MASK = (1 << 64) - 1
-_BLOCK = 64
-"""Tokens whose weights are added up before one of them is drawn."""
 
 
 @dataclass(frozen=True)
@@ -99,39 +97,15 @@ def sample_tokens(
 def _drawn(weights: torch.Tensor, numbers: torch.Tensor) -> torch.Tensor:
     """Return a token of each row [R] in proportion to `weights` [R, vocab].
 
-    First one of its blocks of tokens, then one of the block's: a running sum over all tokens in
-    double precision would take a twentieth of the time of sampling.
-    """
-    vocabulary = weights.shape[-1]
-    whole = vocabulary - vocabulary % _BLOCK
-    blocks = [weights[:, :whole].unflatten(-1, (-1, _BLOCK)).sum(-1)]
-    if whole < vocabulary:
-        blocks.append(weights[:, whole:].sum(-1, keepdim=True))
-    sums = torch.cat(blocks, dim=-1).double()
-    block, within = _found(sums, numbers)
-    columns = block[:, None] * _BLOCK + torch.arange(_BLOCK, device=weights.device)
-    inside = weights.gather(-1, columns.clamp(max=vocabulary - 1)).double()
-    inside.masked_fill_(columns >= vocabulary, 0.0)
-    token, _ = _found(inside, within)
-    return (block * _BLOCK + token).clamp_(max=vocabulary - 1)
-
-
-def _found(weights: torch.Tensor, numbers: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return where each number in [0, 1) falls among `weights` [R, n], and where inside of that.
-
     In double precision: in single, tokens of probability below 1e-7 would be unreachable.
     """
-    cumulative = torch.cumsum(weights, dim=-1)
+    cumulative = torch.cumsum(weights, dim=-1, dtype=torch.float64)
     total = cumulative[:, -1:]
     # Rounded to the total itself it would fall behind all weights, on one that may be zero.
     target = torch.minimum(numbers[:, None] * total, total * (1.0 - 2.0**-53))
     # A temperature next to zero makes weights that are no numbers, and the place would be behind.
     last = weights.shape[-1] - 1
-    place = torch.searchsorted(cumulative, target, right=True).clamp_(max=last)
-    size = weights.gather(-1, place)
-    before = cumulative.gather(-1, place) - size
-    within = ((target - before) / size).clamp(0.0, 1.0 - 2.0**-53)
-    return place.squeeze(-1), within.squeeze(-1)
+    return torch.searchsorted(cumulative, target, right=True).clamp_(max=last)[:, 0]
 
 
 def _filtered(weights: torch.Tensor, samplings: list[TokenSampling]) -> torch.Tensor:

@@ -6,16 +6,13 @@ Requests in progress at once may arrive in any order; those that are equal then 
 """
 
 import hashlib
-import os
 import secrets
-import time
 import uuid
 from collections import OrderedDict
 from pathlib import Path
 from typing import Self
 
 from tokengym.agents.service.engine.adapters import random_seed
-from tokengym.agents.service.engine.checkpoints import write_atomically
 from tokengym.agents.service.generation.jobs import SampleRequest
 
 # Requests that are remembered to have come before; one takes about 200 bytes.
@@ -44,12 +41,10 @@ class SeedSource:
         """Return the source of a service that starts now on `state_dir`."""
         if seed is None:
             return cls(None)
-        file = state_dir / _STARTS
-        text = file.read_text(errors="replace")[:20].strip() if file.is_file() else ""
-        # Instead of a count that is damaged, a number that no start had.
-        damaged = time.time_ns() if os.path.lexists(file) else 0
-        start = int(text) if text.isdecimal() else damaged
-        write_atomically(file, str(start + 1).encode())
+        # A byte for each start, so that no start has the number of another.
+        with (state_dir / _STARTS).open("ab") as file:
+            start = file.tell()
+            file.write(b".")
         return cls(seed, start)
 
     def session_id(self) -> str:
