@@ -18,30 +18,6 @@ class BadRequestError(ServiceError, ValueError):
     status = 400
 
 
-class UnauthorizedError(ServiceError, PermissionError):
-    """The API key is missing or wrong."""
-
-    status = 401
-
-
-class ForbiddenError(ServiceError, PermissionError):
-    """The request comes from a foreign site."""
-
-    status = 403
-
-
-class TooLargeError(ServiceError, ValueError):
-    """The body has more bytes than its route takes."""
-
-    status = 413
-
-
-class TooSlowError(ServiceError, TimeoutError):
-    """The body did not arrive in time; the SDK sends it again."""
-
-    status = 408
-
-
 class DamagedFileError(ServiceError, ValueError):
     """A file of the state directory does not hold what was written to it."""
 

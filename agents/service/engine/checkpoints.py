@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any, Self
 
 import torch
-from safetensors import SafetensorError, safe_open
+from safetensors import safe_open
 from safetensors.torch import save
 
 from tokengym.agents.service.config import CHECKPOINT_SCHEME
@@ -345,15 +345,9 @@ def _sound(what: str) -> Iterator[None]:
     """Raise an error that `what` is damaged if reading it fails."""
     try:
         yield
-    except (
-        SafetensorError,
-        ValueError,
-        KeyError,
-        TypeError,
-        AttributeError,
-        RecursionError,
-        OSError,
-    ) as error:
+    except UnknownResourceError:
+        raise
+    except Exception as error:  # of a damaged file anything may be raised
         raise DamagedFileError(f"{what} is damaged: {error}") from error
 
 

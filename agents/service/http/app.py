@@ -11,7 +11,7 @@ from functools import partial
 import pydantic
 from aiohttp import web
 
-from tokengym.agents.service.errors import ForbiddenError, ServiceError, UnauthorizedError
+from tokengym.agents.service.errors import ServiceError
 from tokengym.agents.service.http import openai_routes, tinker_routes
 from tokengym.agents.service.http.chat_format import ChatFormat
 from tokengym.agents.service.http.json_api import SERVICE, error_response, respond, unknown_route
@@ -92,14 +92,14 @@ async def _check_access(request: web.Request, handler: Handler) -> web.StreamRes
     headers, config = request.headers, request.app[SERVICE].config
     reason = foreign_site(config.host, headers.get("Host"), headers.get("Origin"))
     if reason is not None:
-        raise ForbiddenError(reason)
+        raise web.HTTPForbidden(reason=reason)
     # OpenAI's clients send the key as a bearer's.
     kind, _, bearer = headers.get("Authorization", "").partition(" ")
     key = headers.get(KEY_HEADER) or (bearer.strip() if kind.lower() == "bearer" else "")
     # aiohttp keeps bytes that are not UTF-8 as surrogates.
     if not hmac.compare_digest(key.encode(errors="surrogateescape"), config.api_key.encode()):
-        raise UnauthorizedError(
-            f"{KEY_HEADER} must be the key this service was started with, got "
-            f"{'another one' if key else 'none'}"
+        given = "another one" if key else "none"
+        raise web.HTTPUnauthorized(
+            reason=f"{KEY_HEADER} must be the key this service was started with, got {given}"
         )
     return await handler(request)

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import pydantic
 from aiohttp import web
 
-from tokengym.agents.service.errors import TooLargeError, TooSlowError, UnsupportedError
+from tokengym.agents.service.errors import UnsupportedError
 from tokengym.agents.service.state.service import Service
 
 SERVICE: web.AppKey[Service] = web.AppKey("service", Service)
@@ -47,30 +47,27 @@ async def read_bytes(request: web.Request, limit: int) -> bytes:
 
     Raises:
         UnsupportedError: if it is compressed.
-        TooLargeError: if it has more.
-        TooSlowError: if it takes longer than `BODY_S`.
+        HTTPRequestEntityTooLarge: if it has more.
+        HTTPRequestTimeout: if it takes longer than `BODY_S`; the SDK sends it again.
         OverloadedError: if there is no room for it.
     """
     if (coding := request.headers.get("Content-Encoding", "identity")) != "identity":
         raise UnsupportedError(f"bodies are not compressed on the local service, got {coding!r}")
     service = request.app[SERVICE]
     limit = min(limit, service.config.max_body_bytes)
-    body = bytearray()
     # Who sends it is known when it is read.
     coming = min(limit, request.content_length or limit)
-    coming = coming if coming > CONTENT_BYTES else 0
-    give_back = service.ledger.take(coming, "a request")
+    give_back = service.ledger.take(coming if coming > CONTENT_BYTES else 0, "a request")
     try:
         async with asyncio.timeout(BODY_S):
-            async for piece in request.content.iter_any():
-                body += piece
-                if len(body) > limit:
-                    raise TooLargeError(f"body must be at most {limit} bytes, got more")
+            return await request.clone(client_max_size=limit).read()
+    except web.HTTPRequestEntityTooLarge as error:
+        reason = f"body must be at most {limit} bytes, got more"
+        raise web.HTTPRequestEntityTooLarge(limit, reason=reason) from error
     except TimeoutError as error:
-        raise TooSlowError(f"body must come within {BODY_S:g} s, got {len(body)} bytes") from error
+        raise web.HTTPRequestTimeout(reason=f"body must come within {BODY_S:g} s") from error
     finally:
         give_back()
-    return bytes(body)
 
 
 async def read_body(request: web.Request, model: type[Model], limit: int = JSON_BYTES) -> Model:
