@@ -18,10 +18,6 @@ from tests.every import every
 from tests.service.asking import TALK, ask, datum, status
 from tests.service.toy import sampler_with
 from tokengym.agents.service.config import ServiceConfig
-from tokengym.agents.service.engine import trainer as engine
-from tokengym.agents.service.engine.adapters import LoraSpec
-from tokengym.agents.service.engine.compute_thread import at_once
-from tokengym.agents.service.engine.forward import packed_forward
 from tokengym.agents.service.generation.jobs import SampleRequest, SampleResult
 from tokengym.agents.service.generation.sampled_weights import BASE
 from tokengym.agents.service.generation.token_sampling import TokenSampling
@@ -37,115 +33,9 @@ if TYPE_CHECKING:
 PROMPT = list(range(60, 72))
 
 
-def _sampled(base_model: BaseModel, said: dict[str, Any]) -> list[tuple[list[int], bool]]:
-    """The tokens of three samples in this process, and whether a stop ended each."""
-    stop = said["stop"]
-    stops = [stop] if isinstance(stop, str) else stop
-    sampler = sampler_with(base_model, 1 << 20)
-    sampler._decode_text = base_model.decode
-    shape = {name: said[name] for name in ("seed", "temperature", "top_k", "top_p")}
-    request = SampleRequest(
-        BASE,
-        np.array(PROMPT, np.int32),
-        3,
-        TokenSampling(**shape),
-        256 - len(PROMPT) if said["max_tokens"] is None else said["max_tokens"],
-        base_model.eos if stops is None else frozenset(s for s in stops if isinstance(s, int)),
-        tuple(s for s in stops or () if isinstance(s, str)),
-    )
-    future: Future[SampleResult] = Future()
-    sampler.submit(request, future)
-    while sampler.busy:
-        sampler.step()
-    return [(one.tokens.tolist(), one.stopped) for one in future.result().sequences]
-
-
-PLAIN: dict[str, Any] = {
-    "max_tokens": 40,
-    "seed": 5,
-    "stop": [],
-    "temperature": 1.0,
-    "top_k": -1,
-    "top_p": 1.0,
-}
-CHANGES: dict[str, list[Any]] = {
-    "max_tokens": [3, None],
-    "seed": [6, 2**63],
-    "stop": [None, "a", ["zz", "e", "o"], list(range(100, 200))],
-    "temperature": [0, 0.5, 3.0],
-    "top_k": [1, 4],
-    "top_p": [0.02, 0.5],
-}
-
-
-@pytest.mark.nightly
-@pytest.mark.parametrize("field", SamplingParams.model_fields)
-def test_every_sampling_field_of_the_wire_is_the_sampler_s(
-    client: Any, service: LocalService, base_model: BaseModel, field: str
-) -> None:
-    sampler = client.create_sampling_client(base_model=service.model_name).result()
-    plain = _sampled(base_model, PLAIN)
-    for value in CHANGES[field]:
-        said = {**PLAIN, field: value}
-        response = sampler.sample(ModelInput.from_ints(PROMPT), 3, SamplingParams(**said)).result()
-        got = [(list(one.tokens), one.stop_reason == "stop") for one in response.sequences]
-        expected = _sampled(base_model, said)
-        assert got == expected
-        if value is not None or field == "max_tokens":
-            assert got != plain
-
-
-USUAL = {
-    "learning_rate": 1e-2,
-    "beta1": 0.9,
-    "beta2": 0.95,
-    "eps": 1e-2,
-    "weight_decay": 0.1,
-    "grad_clip_norm": 0.5,
-}
-OTHER = {
-    "learning_rate": 3e-2,
-    "beta1": 0.2,
-    "beta2": 0.3,
-    "eps": 1e-6,
-    "weight_decay": 5.0,
-    "grad_clip_norm": 0.0,
-}
-
-
-def _trained(base_model: BaseModel, adam: AdamParams) -> list[list[float]]:
-    """Log-probabilities after each of two steps in this process."""
-    forward = packed_forward(base_model.trained, base_model.device, share=True)
-    trainer = engine.Trainer(forward, base_model.vocabulary, base_model.context)
-    trainer.create("run", LoraSpec(8, seed=7))
-    inputs = {"target_tokens": np.array(TALK[1:]), "weights": np.ones(29, np.float32)}
-    data = [engine.Datum(np.array(TALK[:-1], np.int32), inputs)]
-    found = []
-    for _ in range(2):
-        at_once(trainer.forward_backward("run", engine.LossRequest(data, "cross_entropy")))
-        trainer.optim_step("run", adam)
-        loss = engine.LossRequest(data, "cross_entropy", forward_only=True)
-        found.append(at_once(trainer.forward_backward("run", loss)).logprobs[0].tolist())
-    return found
-
-
 def _logprobs(run: Any) -> list[float]:
     output = run.forward([datum(TALK)], "cross_entropy").result().loss_fn_outputs[0]
     return list(output["logprobs"].to_numpy().tolist())
-
-
-@pytest.mark.parametrize("field", AdamParams.model_fields)
-def test_every_adam_field_of_the_wire_is_the_trainer_s(
-    run: Any, base_model: BaseModel, field: str
-) -> None:
-    changed = AdamParams(**{**USUAL, field: OTHER[field]})
-    got = []
-    for _ in range(2):
-        run.forward_backward([datum(TALK)], "cross_entropy").result()
-        run.optim_step(changed).result()
-        got.append(_logprobs(run))
-    np.testing.assert_allclose(got, _trained(base_model, changed), atol=1e-5)
-    assert np.abs(np.subtract(got, _trained(base_model, AdamParams(**USUAL)))).max() > 1e-3
 
 
 def _loss_body(run_id: str, number: int) -> bytes:

@@ -9,12 +9,10 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
-import tinker
 import torch
 from safetensors.torch import save_file
 
 from tests.every import every
-from tokengym.agents.service import LocalService
 from tokengym.agents.service.config import ServiceConfig
 from tokengym.agents.service.engine.checkpoints import (
     CheckpointInfo,
@@ -23,7 +21,6 @@ from tokengym.agents.service.engine.checkpoints import (
 )
 from tokengym.agents.service.errors import DamagedFileError, UnknownResourceError
 from tokengym.agents.service.state.folder import LOCK, own
-from tokengym.agents.service.state.seeds import SeedSource
 from tokengym.agents.service.state.service import Service
 
 if TYPE_CHECKING:
@@ -52,19 +49,6 @@ def _link(file: Path) -> None:
 
 
 OTHERS: dict[str, Callable[[Path], Any]] = {"a link": _link, "a fifo": os.mkfifo}
-
-
-@every("kind", [*CONTENTS, *OTHERS])
-def test_a_damaged_count_of_starts_is_made_anew(tmp_path: Path, kind: str) -> None:
-    file = tmp_path / "starts"
-    if kind in CONTENTS:
-        file.write_bytes(CONTENTS[kind])
-    else:
-        OTHERS[kind](file)
-    ids = {SeedSource.open(7, tmp_path).session_id() for _ in range(2)}
-    # Whatever was counted before, no two starts name their sessions alike.
-    assert len({*ids, SeedSource(7, 0).session_id()}) == 3
-    assert int((tmp_path / "starts").read_text()) >= 2
 
 
 @pytest.mark.parametrize("name", ["starts", LOCK, "runs", "parked", "unnamed"])
@@ -207,32 +191,6 @@ def test_a_broken_checkpoint_hides_no_other(tmp_path: Path, kind: str) -> None:
     with pytest.raises(DamagedFileError, match="weights/other is damaged"):
         store.load(other)
     store.delete(other)
-
-
-@pytest.mark.nightly
-def test_every_listing_answers_beside_foreign_files(model_dir: Path, tmp_path: Path) -> None:
-    state = tmp_path / "state"
-    with LocalService(model_dir, state_dir=state, threads=1) as service:
-        assert state.stat().st_mode & 0o777 == 0o700
-        _store(state)
-        for plant in reversed(FOREIGN.values()):
-            plant(state)
-        for number, make in enumerate(BROKEN.values()):
-            file = state / "runs" / f"b+train+{number}" / "run.json"
-            file.parent.mkdir()
-            make(file)
-        rest = tinker.RestClient(base_url=service.base_url, api_key=service.api_key)
-        checkpoints = rest.list_user_checkpoints().result().checkpoints
-        assert [one.tinker_path for one in checkpoints] == [PATH.uri]
-        assert rest.list_checkpoints(RUN).result().checkpoints == checkpoints
-        (run,) = rest.list_training_runs().result().training_runs
-        assert run.training_run_id == RUN
-        assert rest.get_training_run(RUN).result() == run
-        assert "a (1).safetensors" in service.log_path.read_text()
-    # It starts again beside all of it.
-    (state / "starts").write_text("many")
-    with LocalService(model_dir, state_dir=state, threads=1, seed=3) as service:
-        assert service.returncode is None
 
 
 @pytest.mark.parametrize("found", ["nothing", "an empty folder", "its own folder"])

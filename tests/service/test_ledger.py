@@ -47,17 +47,6 @@ def test_no_more_is_held_than_there_is(asked: list[tuple[int, bool]], run: int) 
     assert ledger.requests == 0
 
 
-def test_who_holds_training_runs_can_use_them_whatever_others_hold() -> None:
-    ledger = Ledger(1600)
-    ledger.check(1200, "a run")
-    ledger.runs |= {str(number): 1200 for number in range(100)}
-    for _ in range(4):
-        ledger.take(100, "a request")
-        ledger.take(0, "an optimizer step")
-    with pytest.raises(OverloadedError):
-        ledger.take(1, "a request")
-
-
 def _until_refused(ask: Callable[[int], str]) -> list[str]:
     """The ids of the requests that are taken before one is refused, with the refusal."""
     found: list[str] = []

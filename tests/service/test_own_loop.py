@@ -5,34 +5,22 @@ from __future__ import annotations
 import asyncio
 import json
 import math
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pytest
-import tinker
-from tinker_cookbook.completers import TinkerTokenCompleter
 from tinker_cookbook.rl import train
-from tinker_cookbook.rl.rollouts import do_group_rollout
-from tinker_cookbook.rl.types import TrajectoryGroup
-from tinker_cookbook.tokenizer_utils import get_tokenizer
 from tinker_cookbook.utils.lr_scheduling import LRSchedule
 
-from tests.service.toy import DigitDataset, DigitDatasetBuilder
+from tests.service.toy import DigitDatasetBuilder
 from tokengym.agents.service import guard
 from tokengym.agents.training.batches.collect import RolloutCollector
-from tokengym.agents.training.batches.credit import advantages
-from tokengym.agents.training.batches.datums import drift, rollout_data, turn_table
 from tokengym.agents.training.config import Algorithm
 from tokengym.agents.training.folder.run import RunFolder
-from tokengym.agents.training.loop import BatchLoss, submit
 from tokengym.agents.training.loop import train as train_own
 from tokengym.envs.core.errors import OptionError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from tokengym.agents.service import LocalService
 
 pytestmark = pytest.mark.nightly
@@ -55,93 +43,6 @@ def config(service: LocalService, log: Path, steps: int = 2, **extra: Any) -> tr
         "rollout_json_export": False,
     }
     return train.Config(**{**fields, **extra})
-
-
-@dataclass
-class Batch:
-    """Rollouts that both loops are given."""
-
-    builders: Sequence[Any]
-    groups: list[TrajectoryGroup]
-
-
-async def sampled(service: LocalService, client: tinker.TrainingClient) -> Batch:
-    builders = DigitDataset(service.model_name, 1, 3, 3).get_batch(0)
-    sampler = await client.save_weights_and_get_sampling_client()
-    policy = TinkerTokenCompleter(sampler, max_tokens=8)
-    groups = await asyncio.gather(*(do_group_rollout(one, policy) for one in builders))
-    # What a policy of noise says may earn nothing at all, and would then teach nothing.
-    paid = [replace(group, final_rewards_G=[0.0, 0.5, 1.0]) for group in groups]
-    return Batch(builders, paid)
-
-
-async def logprobs(client: tinker.TrainingClient, batch: Batch) -> Any:
-    """What the policy now thinks of the tokens that were sampled."""
-    table = turn_table(batch.groups)
-    data = [
-        datum
-        for group in batch.groups
-        for one in group.trajectories_G
-        for datum in rollout_data(one, [0.0])
-    ]
-    assert len(data) == table.counted_NG().sum()
-    for datum in data:
-        del datum.loss_fn_inputs["mask"]
-    output = await client.forward(data, loss_fn="importance_sampling")
-    return np.concatenate([row["logprobs"].to_numpy() for row in output.loss_fn_outputs])
-
-
-@pytest.mark.parametrize(
-    "extra",
-    [{}, {"num_substeps": 2}, {"loss_fn": "ppo", "loss_fn_config": {"clip_low_threshold": 0.9}}],
-    ids=["one step", "substeps", "ppo"],
-)
-def test_both_loops_make_the_same_updates_of_the_same_data(
-    service: LocalService, client: Any, tmp_path: Path, extra: dict[str, Any]
-) -> None:
-    given = config(service, tmp_path, **extra)
-
-    async def compare() -> None:
-        theirs, ours = [
-            await client.create_lora_training_client(service.model_name, rank=8, seed=7)
-            for _ in range(2)
-        ]
-        batch = await sampled(service, theirs)
-        start = await logprobs(ours, batch)
-        tokenizer = get_tokenizer(service.model_name)
-        told: dict[str, Any] = {}
-        mine: dict[str, float] = {}
-        for _ in range(3):
-            data, *_ = await train.prepare_minibatch(
-                batch.builders, batch.groups, tokenizer, None, 0.0, 0.0
-            )
-            await train.train_step(
-                data,
-                theirs,
-                given.learning_rate,
-                given.num_substeps,
-                given.loss_fn,
-                given.loss_fn_config,
-                told,
-            )
-            credited = advantages(Algorithm(), turn_table(batch.groups))
-            data = [
-                datum
-                for group, group_advantages in zip(batch.groups, credited, strict=True)
-                for one, turn_advantages in zip(
-                    group.trajectories_G, group_advantages.tolist(), strict=True
-                )
-                for datum in rollout_data(one, turn_advantages)
-            ]
-            loss = BatchLoss(given.loss_fn, drift, given.loss_fn_config)
-            update = submit(ours, data, loss, given.learning_rate, given.num_substeps)
-            mine = await update.metrics()
-        after = [await logprobs(client, batch) for client in (theirs, ours)]
-        assert np.abs(after[0] - start).max() > 0.01
-        assert after[1] == pytest.approx(after[0], abs=1e-4)
-        assert mine["optim/grad_norm"] == pytest.approx(told["optim/grad_norm"], rel=1e-4)
-
-    asyncio.run(compare())
 
 
 def run(

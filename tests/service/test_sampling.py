@@ -111,6 +111,13 @@ def test_temperature_zero_is_the_likeliest_token_each_time(
         ).result()
         assert best.sequences[0].topk_logprobs[0][0][0] == token
         grown.append(token)
+    # Nor is there a choice where all but the likeliest are left out, at whatever temperature.
+    for few in ({"top_k": 1}, {"top_p": 1e-6}):
+        hot = SamplingParams(max_tokens=5, temperature=3.0, stop=[], **few)
+        assert _tokens(sampler.sample(prompt, 2, hot).result()) == [tokens] * 2
+    rest = SamplingParams(max_tokens=None, stop=[])
+    (whole,) = _tokens(sampler.sample(prompt, 1, rest).result())
+    assert len(whole) == 256 - prompt.length
 
 
 def test_a_stop_token_ends_the_sequence_and_is_its_last(sampler: Any, prompt: ModelInput) -> None:

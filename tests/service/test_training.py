@@ -75,21 +75,41 @@ def _peft_model(model_dir: Path, rank: int, seed: int) -> Any:
         return get_peft_model(model, LoraConfig(r=rank, lora_alpha=32, target_modules=targets))
 
 
+@pytest.mark.parametrize("field", [None, *AdamParams.model_fields])
 def test_optimizer_steps_are_those_of_peft_and_torch_adamw(
-    model_dir: Path, client: Any, service: LocalService
+    model_dir: Path, run: Any, field: str | None
 ) -> None:
-    run = client.create_lora_training_client(service.model_name, rank=4, seed=9).result()
-    params = AdamParams(
-        learning_rate=2e-3, beta1=0.8, beta2=0.9, eps=1e-8, weight_decay=0.1, grad_clip_norm=0.5
-    )
+    """With any other value of a field the weights would be others."""
+    usual: dict[str, float] = {
+        "learning_rate": 1e-2,
+        "beta1": 0.8,
+        "beta2": 0.9,
+        "eps": 1e-2,
+        "weight_decay": 0.1,
+        "grad_clip_norm": 0.5,
+    }
+    other = {"learning_rate": 3e-2, "beta1": 0.2, "beta2": 0.3, "eps": 1e-6, "weight_decay": 5.0}
+    changed = usual if field is None else {**usual, field: other.get(field, 1e9)}
     for _ in range(3):
         run.forward_backward([datum(TALK)], "cross_entropy")
-        run.optim_step(params)
+        run.optim_step(AdamParams(**changed))
     served = _loss(run)
+    assert served == pytest.approx(_adamw_loss(model_dir, **changed), abs=1e-3)
+    assert field is None or abs(served - _adamw_loss(model_dir, **usual)) > 5e-3
 
-    model = _peft_model(model_dir, rank=4, seed=9)
+
+def _adamw_loss(
+    model_dir: Path,
+    learning_rate: float,
+    beta1: float,
+    beta2: float,
+    eps: float,
+    weight_decay: float,
+    grad_clip_norm: float,
+) -> float:
+    model = _peft_model(model_dir, rank=8, seed=7)
     weights = [parameter for parameter in model.parameters() if parameter.requires_grad]
-    optimizer = torch.optim.AdamW(weights, lr=2e-3, betas=(0.8, 0.9), eps=1e-8, weight_decay=0.1)
+    optimizer = torch.optim.AdamW(weights, learning_rate, (beta1, beta2), eps, weight_decay)
     ids, targets = torch.tensor([TALK[:-1]]), torch.tensor(TALK[1:])
 
     def loss() -> torch.Tensor:
@@ -99,9 +119,9 @@ def test_optimizer_steps_are_those_of_peft_and_torch_adamw(
     for _ in range(3):
         optimizer.zero_grad()
         loss().backward()
-        torch.nn.utils.clip_grad_norm_(weights, 0.5)
+        torch.nn.utils.clip_grad_norm_(weights, grad_clip_norm)
         optimizer.step()
-    assert served == pytest.approx(float(loss().detach()), abs=2e-3)
+    return float(loss().detach())
 
 
 @pytest.mark.parametrize(
