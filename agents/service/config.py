@@ -1,9 +1,10 @@
 """The configuration of a service: frozen, checked once, shared by all parts."""
 
 import secrets
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from tokengym.agents.models.files import ModelError, read_object, refuse_remote_code
 from tokengym.agents.service.errors import BadRequestError, ModelDirectoryError
@@ -12,6 +13,7 @@ from tokengym.agents.settings import OptionError, Settings, option
 CHECKPOINT_SCHEME = "tinker://"
 KEY_PREFIX = "tml-"
 KEY_VARIABLE = "TOKENGYM_SERVICE_KEY"
+MAX_LAYERS = 4096
 Precision = Literal["auto", "float32", "bfloat16"]
 
 
@@ -120,13 +122,23 @@ def check_model_directory(directory: Path, *, trust_remote_code: bool = False) -
             f"model directory must hold a config.json, {str(directory)!r} has none"
         )
     try:
-        kind = read_object(path).get("model_type")
+        config = read_object(path)
+        _check_layers(path, config)
         if not trust_remote_code:
             refuse_remote_code(directory)
     except ModelError as error:
         raise ModelDirectoryError(str(error)) from error
-    if kind is None:
+    if config.get("model_type") is None:
         raise ModelDirectoryError(
             "model directory must hold a causal language model and its tokenizer, the config.json "
             f"of {str(directory)!r} names no model_type"
         )
+
+
+def _check_layers(path: Path, config: Mapping[str, Any]) -> None:
+    """Refuse more layers than any model has: a module would be made for each."""
+    for name, value in config.items():
+        if isinstance(value, dict):
+            _check_layers(path, value)
+        elif "layer" in name and isinstance(value, int) and value > MAX_LAYERS:
+            raise ModelError(f"{name} must be at most {MAX_LAYERS}, got {value} in {str(path)!r}")

@@ -1,7 +1,6 @@
 """One served model with everything that runs on it: training, sampling and its weights."""
 
 import dataclasses
-import logging
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -19,19 +18,18 @@ from tokengym.agents.service.engine.checkpoints import (
     CheckpointStore,
     checked_ttl,
 )
-from tokengym.agents.service.engine.chunk_sizes import pieces_for
-from tokengym.agents.service.engine.forward import packed_forward, score
+from tokengym.agents.service.engine.forward import packed_forward, scored
 from tokengym.agents.service.engine.memory import (
     ADAPTERS,
-    DIVIDED,
-    MemoryBudget,
     cache_bytes,
+    divided,
     memory_of,
+    pieces_for,
     resident_bytes,
 )
 from tokengym.agents.service.engine.trainer import Trainer
-from tokengym.agents.service.errors import BadRequestError
-from tokengym.agents.service.generation.decoder import KeptDecoder, PlainDecoder
+from tokengym.agents.service.errors import BadRequestError, ModelDirectoryError
+from tokengym.agents.service.generation.decoder import KeptDecoder
 from tokengym.agents.service.generation.sampled_weights import SampledWeights
 from tokengym.agents.service.generation.sampler import Sampler
 
@@ -40,8 +38,7 @@ UNNAMED_ADAPTERS = 32
 # Two ways to the same logits differ by rounding; an architecture that does not fit is far off.
 # Root mean square of the difference over the logits' standard deviation, by type of the model.
 TOLERANCE = {torch.float32: 1e-3, torch.bfloat16: 0.25}
-
-log = logging.getLogger(__name__)
+LAYER_KINDS = {"full_attention", "sliding_attention"}
 
 
 class ServedModel:
@@ -62,21 +59,19 @@ class ServedModel:
         device = base.device
         limit = memory_of(device) if config.memory_bytes is None else config.memory_bytes
         spare = (limit - resident_bytes(device)) // len(config.models)
-        budget = MemoryBudget.of(int(DIVIDED * spare), pieces_for(device).batch)
-        self.shares = shares_prompts(base)
-        forward = partial(packed_forward, device=device, share=self.shares, memory=budget.batch)
+        batch, sampling = divided(spare, pieces_for(device).batch)
+        check_attention(base)
+        forward = partial(packed_forward, device=device, memory=batch)
         scoring = forward(base.sampled)
         self.trainer = Trainer(forward(base.trained), base.vocabulary, base.context, new_seed)
-        exact = config.deterministic
-        decoder = partial(KeptDecoder, exact=exact) if self.shares else PlainDecoder
-        if exact:
+        if config.deterministic:
             scoring = dataclasses.replace(scoring, most=1)  # each sequence in a batch of its own
         self.sampler = Sampler(
             scoring,
-            partial(decoder, base.sampled),
+            partial(KeptDecoder, base.sampled, exact=config.deterministic),
             self._use_weights,
             base.decode,
-            capacity=budget.sampling // (2 * cache_bytes(base.sampled)),
+            capacity=sampling // (2 * cache_bytes(base.sampled)),
             missing=base.missing,
         )
         self.sampled_weights = SampledWeights(
@@ -85,6 +80,7 @@ class ServedModel:
             config.state_dir / "unnamed" / base.fingerprint,
             int(ADAPTERS * spare),
             UNNAMED_ADAPTERS,
+            self.sampler.in_use,
             self.sampler.forget,
         )
 
@@ -161,36 +157,36 @@ class ServedModel:
         }
 
 
-def shares_prompts(base_model: BaseModel) -> bool:
-    """Return whether our attention gives this model the same logits as its own.
+def check_attention(base_model: BaseModel) -> None:
+    """Check that our attention gives this model the same logits as its own.
 
-    Two sequences with a common prefix are scored plainly, packed into one row, and decoded. An
-    architecture with sliding windows, attention sinks or recurrent state either fails or disagrees,
-    and is then served one sequence at a time.
+    Two sequences with a common prefix are scored plainly, packed into one row, and decoded.
+
+    Raises:
+        ModelDirectoryError: if not, as for architectures with attention sinks or recurrent state.
     """
-    layers = getattr(base_model.sampled.config, "layer_types", None) or ["full_attention"]
-    if any(kind != "full_attention" for kind in layers):
-        log.info("%s: layers of types %s, prompts are not shared", base_model.name, set(layers))
-        return False
+    model: Any = base_model.sampled
+    kinds = set(getattr(model.config.get_text_config(), "layer_types", None) or LAYER_KINDS)
     generator = np.random.default_rng(0)
     prompt = generator.integers(0, base_model.vocabulary, min(24, base_model.context // 2))
     replies = generator.integers(0, base_model.vocabulary, (2, 4))
     pair = [np.concatenate([prompt, reply]).astype(np.int32) for reply in replies]
-    forward = partial(packed_forward, base_model.sampled, base_model.device)
     try:
-        expected, packed = (score(forward(share=share), pair) for share in (False, True))
-        decoder = KeptDecoder(base_model.sampled)
+        if kinds > LAYER_KINDS:
+            raise NotImplementedError(f"it has layers of kinds {sorted(kinds - LAYER_KINDS)}")
+        ids = torch.tensor(np.stack(pair), dtype=torch.long, device=base_model.device)
+        with torch.inference_mode():
+            expected = model(input_ids=ids, use_cache=False).logits[:, -1].float()
+        (packed,) = scored(packed_forward(model, base_model.device), pair)
+        decoder = KeptDecoder(model)
         slots, _ = decoder.admit([prompt.astype(np.int32)] * 2, [len(pair[0])] * 2, 0)
         decoded = [decoder.step(slots, tokens) for tokens in replies.T][-1]
-    except Exception as error:  # what an architecture raises that does not fit is its own affair
-        log.info("%s: prompts are not shared: %s", base_model.name, error)
-        return False
-    worst = max(
-        float((other - plainly.last).square().mean().sqrt() / plainly.last.std())
-        for plainly, one, row in zip(expected, packed, decoded, strict=True)
-        for other in (one.last, row)
-    )
-    if not worst <= TOLERANCE[base_model.dtype]:
-        log.info("%s: shared prompts are off by %.3g, not used", base_model.name, worst)
-        return False
-    return True
+        found = torch.stack([torch.stack([packed[member].last for member in range(2)]), decoded])
+        gaps = (found - expected).square().mean(-1).sqrt() / expected.std(-1).clamp(min=1e-6)
+        if not float(gaps.max()) <= TOLERANCE[base_model.dtype]:
+            raise NotImplementedError(f"its logits differ by {float(gaps.max()):.3g}")
+    except Exception as error:  # of an architecture that does not fit anything may be raised
+        raise ModelDirectoryError(
+            f"a served model must have full or sliding-window attention, {model.config.model_type} "
+            f"in {base_model.name!r} has not: {error}"
+        ) from error

@@ -5,6 +5,7 @@ import pytest
 from tinker.types import AdamParams
 
 from tests.probe.probing import batch_of
+from tests.service.toy import at_once
 from tokengym.agents.probe.adapted import Adapted, adapter_checkpoint
 from tokengym.agents.probe.policy import Checkpoint, tiny_model, write_tiny_model
 from tokengym.agents.probe.rollouts import ProbeRollout
@@ -12,7 +13,6 @@ from tokengym.agents.probe.steps import Training
 from tokengym.agents.probe.verdict import VerdictKind
 from tokengym.agents.service.engine.adapters import LoraSpec
 from tokengym.agents.service.engine.base_model import BaseModel, load_base_model
-from tokengym.agents.service.engine.compute_thread import at_once
 from tokengym.agents.service.engine.forward import packed_forward
 from tokengym.agents.service.engine.trainer import Datum, LossRequest, Trainer
 
@@ -63,7 +63,7 @@ def data_of(rollouts: list[ProbeRollout], trainer: Trainer) -> list[Datum]:
 @pytest.mark.nightly
 @pytest.mark.parametrize("loss", RATIOS)
 def test_a_loss_of_the_service_follows_on_and_off_policy(base_model: BaseModel, loss: str) -> None:
-    forward = packed_forward(base_model.trained, base_model.device, share=True)
+    forward = packed_forward(base_model.trained, base_model.device)
     trainer = Trainer(forward, base_model.vocabulary, base_model.context)
     trainer.create("run", SPEC)
     rollouts = batch_of(0, few=True)

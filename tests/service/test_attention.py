@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from tokengym.agents.service.engine.attention import Decoding, Group, KeptPass, Packed
+from tokengym.agents.service.engine.attention import Decoding, Group, KeptPass, Layer, Packed
 
 HEADS, KV_HEADS, WIDTH = 6, 2, 16
 TILE = 256
@@ -26,20 +26,27 @@ def _groups(shapes: list[Shape]) -> list[Group]:
 
 
 def _dense(
-    query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, groups: list[Group]
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    groups: list[Group],
+    window: int | None,
 ) -> torch.Tensor:
     count = query.shape[2]
     sees = torch.zeros(count, count, dtype=torch.bool)
     for prompt, rests in groups:
         for own in (prompt, *rests):
-            sees[own, prompt] = True
-            sees[own, own] = torch.ones(2 * [own.stop - own.start], dtype=torch.bool).tril()
+            for row in range(own.start, own.stop):
+                seen = [*range(prompt.start, prompt.stop), *range(own.start, row + 1)]
+                seen = seen if own is not prompt else seen[: row + 1 - prompt.start]
+                sees[row, seen[-(window or count) :]] = True
     repeat = HEADS // KV_HEADS
     scores = 0.25 * query @ key.repeat_interleave(repeat, 1).transpose(2, 3)
     weights = torch.softmax(scores.masked_fill(~sees, -torch.inf), dim=-1)
     return weights @ value.repeat_interleave(repeat, 1)
 
 
+@pytest.mark.parametrize("window", [None, 6, TILE])
 @pytest.mark.parametrize(("dtype", "limit"), [(torch.float32, 1e-5), (torch.bfloat16, 2e-2)])
 @pytest.mark.parametrize(
     "shapes",
@@ -50,7 +57,7 @@ def _dense(
     ],
 )
 def test_values_and_gradients_are_those_of_dense_attention(
-    shapes: list[Shape], dtype: torch.dtype, limit: float
+    shapes: list[Shape], dtype: torch.dtype, limit: float, window: int | None
 ) -> None:
     torch.manual_seed(0)
     groups = _groups(shapes)
@@ -60,8 +67,8 @@ def test_values_and_gradients_are_those_of_dense_attention(
         for heads in (HEADS, KV_HEADS, KV_HEADS)
     ]
     query, key, value = parts
-    found = Packed(groups).attend(0, query, key, value, 0.25)
-    expected = _dense(query.float(), key.float(), value.float(), groups)
+    found = Packed(groups).attend(Layer(0, 0.25, window), query, key, value)
+    expected = _dense(query.float(), key.float(), value.float(), groups, window)
     assert float((found - expected).detach().abs().max()) < limit
     upstream = torch.randn_like(expected)
     for gradient, reference in zip(
@@ -73,13 +80,17 @@ def test_values_and_gradients_are_those_of_dense_attention(
 
 
 @pytest.mark.parametrize(("dtype", "limit"), [(torch.float32, 1e-5), (torch.bfloat16, 4e-2)])
-def test_read_and_decoded_rows_are_those_of_training(dtype: torch.dtype, limit: float) -> None:
+@pytest.mark.parametrize("window", [None, 100])
+def test_read_and_decoded_rows_are_those_of_training(
+    dtype: torch.dtype, limit: float, window: int | None
+) -> None:
     torch.manual_seed(0)
+    layer = Layer(0, 0.25, window)
     length, slots = 4 * TILE + 200, 9
     query, key, value = (
         2 * torch.randn(1, heads, length, WIDTH).to(dtype) for heads in (HEADS, KV_HEADS, KV_HEADS)
     )
-    trained = Packed([Group(slice(0, 0), [slice(0, length)])]).attend(0, query, key, value, 0.25)
+    trained = Packed([Group(slice(0, 0), [slice(0, length)])]).attend(layer, query, key, value)
     states = torch.zeros(2, slots, KV_HEADS, length + 7, WIDTH, dtype=dtype)
     ends = [0, 14, 129, TILE - 1, TILE, 3 * TILE + 5, length - 1]
     used = [0, 1, 2, 4, 5, 6, 7]  # One slot in between is idle, and one at the end.
@@ -95,14 +106,14 @@ def test_read_and_decoded_rows_are_those_of_training(dtype: torch.dtype, limit: 
                 for part in (query, key, value)
             )
             state = KeptPass([states], [s for s, _ in reads], [start] * len(reads), counts)
-            read = state.attend(0, q, k, v, 0.25).split(counts, 2)
+            read = state.attend(layer, q, k, v).split(counts, 2)
             for n, part in zip(counts, read, strict=True):
                 assert float((part - trained[:, :, start : start + n]).abs().max()) <= limit
     for apart in (False, True):
         q, k, v = (part[0, :, ends].transpose(0, 1)[:, :, None] for part in (query, key, value))
         q, k, v = (torch.cat([part, part[:2]]) for part in (q, k, v))
         decoding = Decoding([states], np.array(used), np.array(ends), apart)
-        decoded = decoding.attend(0, q, k, v, 0.25)
+        decoded = decoding.attend(layer, q, k, v)
         assert decoded.shape[0] == len(used) + 2
         gaps = decoded[: len(used), :, 0] - trained[0, :, ends].transpose(0, 1)
         assert float(gaps.abs().max()) <= limit

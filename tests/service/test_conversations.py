@@ -39,7 +39,7 @@ class Conversations:
         self.base = load_base_model(model_dir, "cpu")
         model: Any = self.base.sampled
         self._sampler = Sampler(
-            packed_forward(model, self.base.device, share=True),
+            packed_forward(model, self.base.device),
             partial(decoder.KeptDecoder, model),
             lambda _weights: None,
             str,

@@ -12,13 +12,12 @@ from hypothesis import strategies as st
 
 from tests.service.toy import VOCABULARY, make_model
 from tokengym.agents.service.engine.base_model import BaseModel, load_base_model
-from tokengym.agents.service.generation.decoder import KeptDecoder, PlainDecoder
-from tokengym.agents.service.served_model import shares_prompts
+from tokengym.agents.service.errors import ModelDirectoryError
+from tokengym.agents.service.generation.decoder import KeptDecoder
+from tokengym.agents.service.served_model import check_attention
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    from tokengym.agents.service.generation.decoder import Decoder
 
 tokens = st.lists(st.integers(0, VOCABULARY - 1), min_size=1, max_size=20)
 # Many begin alike, as the prompts of a world do.
@@ -47,7 +46,7 @@ def _near(model: BaseModel, found: torch.Tensor, sequence: list[int]) -> None:
     np.testing.assert_allclose(found.numpy(), expected.float().numpy(), atol=3e-4)
 
 
-def _live(model: BaseModel, decoder: Decoder, life: Life, limit: int = 1 << 20) -> None:
+def _live(model: BaseModel, decoder: KeptDecoder, life: Life, limit: int = 1 << 20) -> None:
     """Play a decoder's life and compare every row's logits with those of its sequence alone."""
     rows: dict[int, list[int]] = {}
     replies: dict[int, list[int]] = {}
@@ -91,12 +90,8 @@ def test_rows_that_join_and_leave_do_not_disturb_the_others(
 @pytest.mark.nightly
 @settings(max_examples=5, deadline=None)
 @given(rounds)
-def test_other_decoders_keep_the_same_law(base_model: BaseModel, life: Life) -> None:
-    for decoder in (
-        KeptDecoder(base_model.sampled, exact=True),
-        PlainDecoder(base_model.sampled),
-    ):
-        _live(base_model, decoder, life)
+def test_an_exact_decoder_keeps_the_same_law(base_model: BaseModel, life: Life) -> None:
+    _live(base_model, KeptDecoder(base_model.sampled, exact=True), life)
 
 
 def _positions(model: Any, work: Any) -> int:
@@ -147,16 +142,23 @@ def test_idle_conversations_leave_where_there_is_no_memory(
     assert (decoder.known(np.arange(100, dtype=np.int32)) == 0) == (limit == 1)
 
 
-def test_rounding_is_no_reason_not_to_share_prompts(model_dir: Path) -> None:
-    assert shares_prompts(load_base_model(model_dir, "cpu", "bfloat16"))
+def test_rounding_is_no_reason_to_refuse_a_model(model_dir: Path) -> None:
+    check_attention(load_base_model(model_dir, "cpu", "bfloat16"))
 
 
-@pytest.mark.parametrize(("kind", "shares"), [("llama", True), ("gpt2", True), ("mistral", False)])
-def test_every_architecture_is_served_and_windows_are_never_shared(
-    tmp_path: Path, kind: str, shares: bool
+@pytest.mark.parametrize("kind", ["llama", "gpt2", "mistral", "gemma3_text"])
+def test_architectures_with_full_or_windowed_attention_are_served(
+    tmp_path: Path, kind: str
 ) -> None:
     served = load_base_model(make_model(tmp_path / kind, kind), "cpu")
-    assert shares_prompts(served) is shares
+    check_attention(served)
     life = [([list(range(30)), [5] * 12], 4, [0]), ([[7, 8, 9]], 3, [])]
-    decoder = KeptDecoder(served.sampled) if shares else PlainDecoder(served.sampled)
-    _live(served, decoder, life)
+    for exact in (False, True):
+        _live(served, KeptDecoder(served.sampled, exact=exact), life)
+
+
+@pytest.mark.parametrize("kind", ["gemma2", "gpt_oss", "mamba"])
+def test_other_attention_is_refused_in_one_sentence(tmp_path: Path, kind: str) -> None:
+    served = load_base_model(make_model(tmp_path / kind, kind), "cpu")
+    with pytest.raises(ModelDirectoryError, match=f"full or sliding-window attention, {kind} in"):
+        check_attention(served)

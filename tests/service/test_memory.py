@@ -14,7 +14,7 @@ from torch.autograd.graph import saved_tensors_hooks
 from tests.service.toy import VOCABULARY, sampler_with
 from tokengym.agents.service.engine.adapters import LoraAdapter, LoraSpec
 from tokengym.agents.service.engine.forward import packed_forward
-from tokengym.agents.service.engine.memory import LEAST_BATCH, STEP, MemoryBudget
+from tokengym.agents.service.engine.memory import LEAST_BATCH, STEP, divided
 from tokengym.agents.service.generation.jobs import SampleRequest, SampleResult
 from tokengym.agents.service.generation.token_sampling import TokenSampling
 
@@ -22,19 +22,12 @@ if TYPE_CHECKING:
     from tokengym.agents.service.engine.base_model import BaseModel
 
 
-def test_a_little_memory_is_always_there() -> None:
-    little = LEAST_BATCH
-    assert MemoryBudget.of(-5, STEP) == MemoryBudget(4 * little // 3, 4 * little)
-
-
-def test_all_that_is_free_is_divided() -> None:
-    assert MemoryBudget.of(6 * STEP, 8 * STEP) == MemoryBudget(2 * STEP, 6 * STEP)
-    assert MemoryBudget.of(16 * STEP, STEP) == MemoryBudget(STEP, 16 * STEP)
-
-
-def test_memory_held_at_first_does_not_change_batches() -> None:
-    budgets = {MemoryBudget.of(4 * STEP - few, STEP) for few in range(1, STEP, STEP // 7)}
-    assert len(budgets) == 1
+def test_the_memory_is_divided_in_steps_of_at_least_a_little() -> None:
+    assert divided(-5, STEP) == (4 * LEAST_BATCH // 3, 4 * LEAST_BATCH)
+    assert divided(12 * STEP, 8 * STEP) == (2 * STEP, 6 * STEP)
+    assert divided(32 * STEP, STEP) == (STEP, 16 * STEP)
+    # What a process holds at its start does not change how batches are cut.
+    assert len({divided(8 * STEP - few, STEP) for few in range(1, STEP, STEP // 7)}) == 1
 
 
 def _sample(base_model: BaseModel, capacity: int) -> tuple[list[list[int]], int]:
@@ -67,7 +60,7 @@ def test_sequences_that_do_not_fit_wait_unchanged(base_model: BaseModel) -> None
 def test_what_a_batch_keeps_is_foreseen(base_model: BaseModel) -> None:
     adapter = LoraAdapter(base_model.trained, LoraSpec(8, seed=1))
     adapter.attach()
-    forward = packed_forward(base_model.trained, base_model.device, share=True)
+    forward = packed_forward(base_model.trained, base_model.device)
     generator = np.random.default_rng(0)
     sequences = [generator.integers(0, VOCABULARY, 150).astype(np.int32) for _ in range(6)]
     (groups,) = forward.plan(sequences)
@@ -91,7 +84,7 @@ def test_long_sequences_stay_together_where_layers_are_computed_again(
 ) -> None:
     adapter = LoraAdapter(base_model.trained, LoraSpec(8, seed=1))
     adapter.attach()
-    ample = packed_forward(base_model.trained, base_model.device, share=True)
+    ample = packed_forward(base_model.trained, base_model.device)
     generator = np.random.default_rng(0)
     prompt = generator.integers(0, VOCABULARY, 120)
     sequences = [

@@ -12,9 +12,9 @@ import torch
 from tinker.types import AdamParams
 
 from tests.every import every
+from tests.service.toy import at_once
 from tokengym.agents.service.engine.adapters import LoraSpec
 from tokengym.agents.service.engine.base_model import load_base_model
-from tokengym.agents.service.engine.compute_thread import at_once
 from tokengym.agents.service.engine.forward import packed_forward
 from tokengym.agents.service.engine.linear import lora_layers
 from tokengym.agents.service.engine.trainer import (
@@ -58,7 +58,7 @@ def test_training_computes_the_log_probabilities_that_were_sampled_with(
 ) -> None:
     base_model = load_base_model(model_dir, "cpu", precision)
     assert base_model.precision == precision
-    forward = packed_forward(base_model.trained, base_model.device, share=True)
+    forward = packed_forward(base_model.trained, base_model.device)
     trainer = Trainer(forward, base_model.vocabulary, base_model.context)
     trainer.create("run", SPEC)
     for parameter in trainer.run("run").parameters.values():
@@ -121,7 +121,7 @@ def test_settings_of_adam_that_ruin_weights_are_refused(
 @pytest.fixture(scope="module")
 def trainer(model_dir: Path) -> Trainer:
     base_model = load_base_model(model_dir, "cpu")
-    forward = packed_forward(base_model.trained, base_model.device, share=True)
+    forward = packed_forward(base_model.trained, base_model.device)
     trainer = Trainer(forward, base_model.vocabulary, base_model.context)
     trainer.create("run", SPEC)
     return trainer

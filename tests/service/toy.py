@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import chz
 import tinker
@@ -19,18 +19,13 @@ from tinker_cookbook.rl.types import (
 )
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import (
+    AutoConfig,
+    AutoModelForCausalLM,
     AutoTokenizer,
-    GPT2Config,
-    GPT2LMHeadModel,
-    LlamaConfig,
-    LlamaForCausalLM,
-    MistralConfig,
-    MistralForCausalLM,
     PreTrainedTokenizerFast,
-    Qwen3Config,
-    Qwen3ForCausalLM,
 )
 
+from tokengym.agents.service.engine.compute_thread import Pieces
 from tokengym.agents.service.engine.forward import packed_forward
 from tokengym.agents.service.generation.decoder import KeptDecoder
 from tokengym.agents.service.generation.sampler import Sampler
@@ -41,7 +36,9 @@ if TYPE_CHECKING:
     from tokengym.agents.service.engine.base_model import BaseModel
 
 END, START, CLOSE = "<|endoftext|>", "<|im_start|>", "<|im_end|>"
+T = TypeVar("T")
 VOCABULARY = 320
+WINDOWED = ["sliding_attention", "full_attention"]
 CORPUS = [
     "the battery charges at 3 o'clock and the price is 42. answer with one number: 0123456789"
 ]
@@ -81,28 +78,25 @@ def make_model(folder: Path, kind: str = "qwen3") -> Path:
         "pad_token_id": eos,
     }
     torch.manual_seed(0)
-    model: Any
-    if kind == "qwen3":
-        model = Qwen3ForCausalLM(Qwen3Config(**sizes, head_dim=16, tie_word_embeddings=True))
-    elif kind == "llama":
-        model = LlamaForCausalLM(LlamaConfig(**sizes))
-    elif kind == "mistral":
-        # A window far below the context: keys outside it must not be seen.
-        model = MistralForCausalLM(MistralConfig(**sizes, sliding_window=16))
-    elif kind == "gpt2":
-        model = GPT2LMHeadModel(
-            GPT2Config(
-                vocab_size=VOCABULARY,
-                n_embd=64,
-                n_layer=2,
-                n_head=4,
-                n_positions=256,
-                eos_token_id=eos,
-                bos_token_id=eos,
-            )
-        )
-    else:
-        raise ValueError(f"kind must be qwen3, llama, mistral or gpt2, got {kind!r}")
+    # A window far below the context: keys outside it must not be seen.
+    alike: dict[str, dict[str, Any]] = {
+        "qwen3": {"head_dim": 16, "tie_word_embeddings": True},
+        "llama": {},
+        "mistral": {"sliding_window": 16},
+        "gemma2": {"head_dim": 16, "sliding_window": 16},
+        "gemma3_text": {"head_dim": 16, "sliding_window": 16, "layer_types": WINDOWED},
+        "gpt_oss": {"head_dim": 16, "num_local_experts": 2, "num_experts_per_tok": 1},
+        "gpt2": {
+            "num_key_value_heads": 4,
+            "n_embd": 64,
+            "n_layer": 2,
+            "n_head": 4,
+            "n_positions": 256,
+        },
+        "mamba": {"state_size": 4},
+    }
+    config = AutoConfig.for_model(kind, **{**sizes, **alike[kind]})
+    model: Any = AutoModelForCausalLM.from_config(config)
     with torch.no_grad():
         # Three times the usual spread, or every distribution is nearly uniform and tests are easy.
         for parameter in model.parameters():
@@ -115,13 +109,22 @@ def make_model(folder: Path, kind: str = "qwen3") -> Path:
 def sampler_with(base_model: BaseModel, capacity: int) -> Sampler:
     """Return a sampler from the base weights, with room for the keys of `capacity` tokens."""
     return Sampler(
-        packed_forward(base_model.sampled, base_model.device, share=True),
+        packed_forward(base_model.sampled, base_model.device),
         partial(KeptDecoder, base_model.sampled),
         lambda _weights: None,
         str,
         capacity,
         base_model.missing,
     )
+
+
+def at_once(pieces: Pieces[T]) -> T:
+    """Return what an operation in pieces returns, where nobody else waits."""
+    while True:
+        try:
+            next(pieces)
+        except StopIteration as end:
+            return end.value
 
 
 class DigitEnv(Env):

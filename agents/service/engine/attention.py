@@ -1,12 +1,10 @@
 """Our own attention: over packed sequences in training, over kept keys in sampling.
 
 These states replace the attention function of any model that looks it up in transformers' table;
-`fits` in `base_model` checks when a model is read whether it does, and gets the same logits.
+`check_attention` in `served_model` checks that a model does, and gets the same logits.
 
 A packed row holds groups of sequences, one after another without padding. The sequences of a group
-begin with one prompt, which is computed once. Their attention is put together from parts without a
-mask: to the prompt in full, and to a sequence's own positions causally. With the logarithm of the
-sum of all exponentials, which the parts of a query add up to, each part has its own gradient.
+begin with one prompt, which is computed once.
 """
 
 from collections.abc import Iterator, Sequence
@@ -18,7 +16,7 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 from numpy.typing import NDArray
-from torch import nn
+from torch import Tensor, nn
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
 NAME = "tokengym_kept_keys"
@@ -33,12 +31,21 @@ class Group(NamedTuple):
     rests: Sequence[slice]
 
 
+class Layer(NamedTuple):
+    """A layer's number, the scale of its products, and how many positions a query sees, if few.
+
+    A query sees its own position and those before it, within a window the last ones only.
+    """
+
+    index: int
+    scale: float
+    window: int | None = None
+
+
 class AttentionState(Protocol):
     """Keys and values that a forward pass attends to."""
 
-    def attend(
-        self, layer: int, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, scale: float
-    ) -> torch.Tensor:
+    def attend(self, layer: Layer, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
         """One layer: query [R, heads, T, head_dim], key and value [R, kv_heads, T, head_dim]."""
         ...
 
@@ -49,14 +56,22 @@ class Packed:
 
     groups: Sequence[Group]
 
-    def attend(
-        self, layer: int, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, scale: float
-    ) -> torch.Tensor:
+    def attend(self, layer: Layer, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
         """One layer: [1, heads, N, head_dim] out."""
-        key, value = (_for_each_head(part, query.shape[1]) for part in (key, value))
-        apply: Any = _Attention.apply  # torch leaves it untyped
-        output: torch.Tensor = apply(query, key, value, self.groups, scale)
-        return output
+
+        def own(prompt: slice, rest: slice) -> Tensor:
+            # What follows its prompt need not be copied.
+            whole = [slice(prompt.start, rest.stop)]
+            parts = whole if prompt.stop == rest.start else [prompt, rest]
+            k, v = (torch.cat([one[:, :, at] for at in parts], 2) for one in (key, value))
+            return _causal(layer, query[:, :, rest], k, v)
+
+        outputs: list[Tensor] = []
+        for prompt, rests in self.groups:
+            if prompt.stop > prompt.start:
+                outputs.append(own(slice(prompt.start, prompt.start), prompt))
+            outputs += [own(prompt, rest) for rest in rests]
+        return torch.cat(outputs, 2)
 
 
 @dataclass(frozen=True)
@@ -70,30 +85,20 @@ class KeptPass:
         counts: how many are new.
     """
 
-    states: Sequence[torch.Tensor]
+    states: Sequence[Tensor]
     slots: Sequence[int]
     starts: Sequence[int]
     counts: Sequence[int]
 
-    def attend(
-        self, layer: int, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, scale: float
-    ) -> torch.Tensor:
+    def attend(self, layer: Layer, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
         """One layer: [1, heads, N, head_dim] out."""
         each = (part[0].split(list(self.counts), 1) for part in (query, key, value))
-        new = zip(*each, strict=True)
-        parts: list[torch.Tensor] = []
-        for slot, start, (q, k, v) in zip(self.slots, self.starts, new, strict=True):
-            kept = self.states[layer][:, slot, :, : start + k.shape[1]]
+        parts: list[Tensor] = []
+        for slot, start, q, k, v in zip(self.slots, self.starts, *each, strict=True):
+            kept = self.states[layer.index][:, slot, :, : start + k.shape[1]]
             kept[:, :, start:] = torch.stack([k, v])
-            keys, values = (_for_each_head(part[None], len(q))[0] for part in kept)
-            # Without keys before them the mask is what the function makes by itself, faster.
-            mask = None if start == 0 else _later_hidden(q.shape[1], keys.shape[1], q)
-            causal = start == 0 and q.shape[1] > 1
-            out = F.scaled_dot_product_attention(
-                q[None], keys[None], values[None], attn_mask=mask, is_causal=causal, scale=scale
-            )
-            parts.append(out[0])
-        return torch.cat(parts, 1)[None]
+            parts.append(_causal(layer, q[None], *kept[:, None]))
+        return torch.cat(parts, 2)
 
 
 @dataclass(frozen=True)
@@ -107,16 +112,14 @@ class Decoding:
         apart: whether each row attends by itself, so that no other changes a bit of it.
     """
 
-    states: Sequence[torch.Tensor]
+    states: Sequence[Tensor]
     slots: NDArray[np.int64]
     starts: NDArray[np.int64]
     apart: bool = False
 
-    def attend(
-        self, layer: int, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, scale: float
-    ) -> torch.Tensor:
+    def attend(self, layer: Layer, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
         """One layer: [M, heads, 1, head_dim] in and out; what lies after the R rows is idle."""
-        states, rows = self.states[layer], len(self.slots)
+        states, rows = self.states[layer.index], len(self.slots)
         slots, starts = (
             torch.from_numpy(each).to(query.device) for each in (self.slots, self.starts)
         )
@@ -124,137 +127,67 @@ class Decoding:
         states[1][slots, :, starts] = value[:rows, :, 0]
         # Queries that share a key head are rows of one product.
         queries = query[:rows].reshape(rows, states.shape[2], -1, query.shape[-1])
-        spread = int(self.slots.max()) + 1 - int(self.slots.min())
-        if self.apart or rows < DENSE * spread:
-            each = zip(queries[:, None], self.slots, self.starts, strict=True)
-            seen = ((q, states[:, slot, None, :, : start + 1]) for q, slot, start in each)
+        first = np.maximum(self.starts + 1 - (layer.window or self.starts.max() + 1), 0)
+        if self.apart or rows < DENSE * (self.slots.max() + 1 - self.slots.min()):
+            each = zip(queries[:, None], self.slots, first, self.starts + 1, strict=True)
+            seen = ((q, states[:, slot, None, :, start:stop]) for q, slot, start, stop in each)
             mixed = torch.cat(
-                [F.scaled_dot_product_attention(q, k, v, scale=scale) for q, (k, v) in seen]
+                [F.scaled_dot_product_attention(q, k, v, scale=layer.scale) for q, (k, v) in seen]
             )
         else:
-            mixed = self._together(queries, states, scale)
+            mixed = self._together(queries, states, first, layer.scale)
         return F.pad(mixed.view(rows, *query.shape[1:]), (0, 0, 0, 0, 0, 0, 0, len(query) - rows))
 
-    def _together(self, queries: torch.Tensor, states: torch.Tensor, scale: float) -> torch.Tensor:
-        """Attend in all slots from the first to the last one: idle ones cost less than a copy."""
-        first, last = int(self.slots.min()), int(self.slots.max()) + 1
-        longest = int(self.starts.max()) + 1
-        ends = np.ones(last - first, np.int64)
-        ends[self.slots - first] = self.starts + 1
-        at = torch.from_numpy(self.slots - first).to(queries.device)
-        spread = queries.new_zeros(len(ends), *queries.shape[1:]).index_copy_(0, at, queries)
-        seen = torch.arange(longest) < torch.from_numpy(ends)[:, None, None, None]
-        mask = spread.new_zeros(seen.shape).masked_fill_(~seen.to(spread.device), -torch.inf)
-        keys, values = states[:, first:last, :, :longest]
-        mixed = F.scaled_dot_product_attention(spread, keys, values, attn_mask=mask, scale=scale)
+    def _together(
+        self, queries: Tensor, states: Tensor, starts: NDArray[np.int64], scale: float
+    ) -> Tensor:
+        """Attend in all slots from the first to the last one: idle ones cost less than a copy.
+
+        Args:
+            queries: [R, kv_heads, queries of each, head_dim].
+            states: of the layer.
+            starts: int64 [R], the first position that each sees.
+            scale: of the products.
+        """
+        low, high = int(self.slots.min()), int(self.slots.max()) + 1
+        # An idle slot has one position to see, or its weights would be no numbers.
+        bounds = np.tile([[0], [1]], high - low)
+        bounds[:, self.slots - low] = starts, self.starts + 1
+        at = torch.from_numpy(self.slots - low).to(queries.device)
+        spread = queries.new_zeros(high - low, *queries.shape[1:]).index_copy_(0, at, queries)
+        place = np.arange(int(self.starts.max()) + 1)
+        hidden = (place < bounds[0, :, None]) | (place >= bounds[1, :, None])
+        mask = spread.new_zeros(hidden.shape).masked_fill_(
+            torch.from_numpy(hidden).to(spread.device), -torch.inf
+        )
+        keys, values = states[:, low:high, :, : len(place)]
+        mixed = F.scaled_dot_product_attention(
+            spread, keys, values, attn_mask=mask[:, None, None], scale=scale
+        )
         return mixed.index_select(0, at)
 
 
-class _Attention(torch.autograd.Function):
-    """Attention over groups, [1, heads, N, head_dim] each."""
+def _causal(layer: Layer, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    """Attend from the last n of T positions: [1, heads, n, head_dim] out.
 
-    @staticmethod
-    def forward(
-        ctx: Any,
-        query: torch.Tensor,
-        key: torch.Tensor,
-        value: torch.Tensor,
-        groups: Sequence[Group],
-        scale: float,
-    ) -> torch.Tensor:
-        # As torch lays the output of its own attention out: heads of a position side by side.
-        output = torch.empty_like(query.transpose(1, 2), memory_format=torch.contiguous_format)
-        output = output.transpose(1, 2)
-        total = query.new_empty(query.shape[:3], dtype=torch.float32)
-        for at, seen, causal, first in _parts(groups):
-            operands = query[:, :, at], key[:, :, seen], value[:, :, seen]
-            out, sums = _part(*operands, causal, scale)
-            if not first:
-                both = torch.logaddexp(total[:, :, at], sums)
-                former, added = (total[:, :, at] - both).exp(), (sums - both).exp()
-                out = output[:, :, at] * former[..., None] + out * added[..., None]
-                sums = both
-            output[:, :, at], total[:, :, at] = out, sums
-        ctx.save_for_backward(query, key, value, output, total)
-        ctx.groups, ctx.scale = groups, scale
-        return output
-
-    @staticmethod
-    def backward(ctx: Any, *gradients: torch.Tensor) -> tuple[Any, ...]:
-        query, key, value, output, total = ctx.saved_tensors
-        grads = [torch.zeros_like(part) for part in (query, key, value)]
-        for at, seen, causal, _ in _parts(ctx.groups):
-            own = query[:, :, at], key[:, :, seen], value[:, :, seen]
-            ends = output[:, :, at], total[:, :, at]
-            found = _part_backward(gradients[0][:, :, at], *own, *ends, causal, ctx.scale)
-            for whole, place, part in zip(grads, (at, seen, seen), found, strict=True):
-                whole[:, :, place] += part
-        return *grads, None, None
-
-
-def _parts(groups: Sequence[Group]) -> Iterator[tuple[slice, slice, bool, bool]]:
-    """Yield queries, the keys they see, whether causally, and whether it is their first part."""
-    for prompt, rests in groups:
-        shared = prompt.stop > prompt.start
-        if shared:
-            yield prompt, prompt, True, True
-            yield slice(rests[0].start, rests[-1].stop), prompt, False, True
-        for rest in rests:
-            yield rest, rest, True, not shared
-
-
-def _part(
-    q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, causal: bool, scale: float
-) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return a part's output, and the logarithm of its sum of exponentials [1, heads, m]."""
-    if q.device.type == "cpu":
-        flash = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu
-        out, sums = flash(q, k, v, 0.0, causal, scale=scale)
-        return out, sums
-    scores = _scores(q, k, causal, scale)
-    sums = scores.logsumexp(-1)
-    return (scores - sums[..., None]).exp().to(v.dtype) @ v, sums
-
-
-def _part_backward(
-    upstream: torch.Tensor,
-    q: torch.Tensor,
-    k: torch.Tensor,
-    v: torch.Tensor,
-    output: torch.Tensor,
-    total: torch.Tensor,
-    causal: bool,
-    scale: float,
-) -> tuple[torch.Tensor, ...]:
-    """Return a part's gradients of q, k and v, given the output and sum of all parts."""
-    if q.device.type == "cpu":
-        flash = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu_backward
-        gradients: tuple[torch.Tensor, ...] = flash(
-            upstream, q, k, v, output, total, 0.0, causal, scale=scale
+    Args:
+        layer: the layer.
+        q: [1, heads, n, head_dim].
+        k: [1, kv_heads, T, head_dim].
+        v: the same.
+    """
+    count, length = q.shape[2], k.shape[2]
+    if count == length and (layer.window is None or length <= layer.window):
+        # The mask is then what the function makes by itself, faster.
+        return F.scaled_dot_product_attention(
+            q, k, v, is_causal=count > 1, scale=layer.scale, enable_gqa=True
         )
-        return gradients
-    weights = (_scores(q, k, causal, scale) - total[..., None]).exp().to(v.dtype)
-    inner = upstream @ v.transpose(-1, -2) - (upstream * output).sum(-1, keepdim=True)
-    inner = weights * inner * scale
-    transposed = weights.transpose(-1, -2) @ upstream
-    return inner @ k, inner.transpose(-1, -2) @ q, transposed
-
-
-def _scores(q: torch.Tensor, k: torch.Tensor, causal: bool, scale: float) -> torch.Tensor:
-    scores = (q @ k.transpose(-1, -2)).float() * scale
-    return scores + _later_hidden(q.shape[2], k.shape[2], scores) if causal else scores
-
-
-def _later_hidden(queries: int, keys: int, like: torch.Tensor) -> torch.Tensor:
-    """Return a mask [queries, keys] that hides what comes after the last `queries` positions."""
-    mask = torch.full((queries, keys), -torch.inf, dtype=like.dtype, device=like.device)
-    return mask.triu_(keys - queries + 1)
-
-
-def _for_each_head(part: torch.Tensor, heads: int) -> torch.Tensor:
-    """Repeat keys or values [R, kv_heads, T, head_dim] for the query heads that share them."""
-    repeat = heads // part.shape[1]
-    return part if repeat == 1 else part.repeat_interleave(repeat, 1)
+    mask = q.new_full((count, length), -torch.inf).triu_(length - count + 1)
+    if layer.window is not None:
+        mask += q.new_full((count, length), -torch.inf).tril_(length - count - layer.window)
+    return F.scaled_dot_product_attention(
+        q, k, v, attn_mask=mask, scale=layer.scale, enable_gqa=True
+    )
 
 
 # The passes in progress. Only the compute thread runs models.
@@ -277,9 +210,9 @@ def attending(model: Any, state: AttentionState) -> Iterator[None]:
         model.config._attn_implementation = former
 
 
-def hidden_states(model: Any, ids: torch.Tensor, at: torch.Tensor) -> torch.Tensor:
+def hidden_states(model: Any, ids: Tensor, at: Tensor) -> Tensor:
     """Run the layers of `model` over token ids [R, T] at positions [R, T]; [R, T, hidden]."""
-    hidden: torch.Tensor = model.base_model(
+    hidden: Tensor = model.base_model(
         input_ids=ids,
         position_ids=at,
         # Four dimensions tell transformers that the mask is ready; it is never read.
@@ -291,16 +224,21 @@ def hidden_states(model: Any, ids: torch.Tensor, at: torch.Tensor) -> torch.Tens
 
 def _attention(
     module: nn.Module,
-    query: torch.Tensor,
-    key: torch.Tensor,
-    value: torch.Tensor,
-    attention_mask: torch.Tensor | None,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attention_mask: Tensor | None,
     scaling: float | None = None,
+    sliding_window: int | None = None,
+    softcap: float | None = None,
+    s_aux: Tensor | None = None,
     **_extra: Any,
-) -> tuple[torch.Tensor, None]:
+) -> tuple[Tensor, None]:
+    if softcap is not None or s_aux is not None:
+        raise NotImplementedError("its attention has capped products or sinks")
     scale = query.shape[-1] ** -0.5 if scaling is None else scaling
-    layer = int(module.layer_idx)  # type: ignore[arg-type]
-    output = _running[-1].attend(layer, query, key, value, scale)
+    layer = Layer(int(module.layer_idx), scale, sliding_window)  # type: ignore[arg-type]
+    output = _running[-1].attend(layer, query, key, value)
     return output.transpose(1, 2).to(query.dtype).contiguous(), None
 
 

@@ -7,7 +7,6 @@ that is sampled from.
 import copy
 import hashlib
 import inspect
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,7 +18,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from tokengym.agents.service.config import check_model_directory
 from tokengym.agents.service.engine.linear import replace_linear_layers
-from tokengym.agents.service.engine.norm import replace_norms
+from tokengym.agents.service.engine.norm import speed_up_norms
 from tokengym.agents.service.errors import ModelDirectoryError
 
 DEFAULT_CONTEXT = 4096
@@ -102,15 +101,16 @@ def load_base_model(
     model.to(where, torch.bfloat16 if precision == "bfloat16" else torch.float32)
     replace_linear_layers(model)
     if precision == "float32":
-        replace_norms(model)
-    _cache_rotary_tables(model)
+        speed_up_norms(model)
+    context = int(getattr(model.config, "max_position_embeddings", None) or DEFAULT_CONTEXT)
+    _cache_rotary_tables(model, context)
     return BaseModel(
         name=served_name(directory),
         trained=model,
         sampled=share_tensors(model),
         tokenizer=tokenizer,
         eos=_end_tokens(model, tokenizer),
-        context=int(getattr(model.config, "max_position_embeddings", None) or DEFAULT_CONTEXT),
+        context=context,
         vocabulary=int(model.get_input_embeddings().weight.shape[0]),
         device=where,
         precision=precision,
@@ -165,26 +165,18 @@ class _LayersOutput:
 
 
 def _read_model(directory: Path, trust_remote_code: bool) -> Any:
-    for attention in ("sdpa", "eager"):
-        try:
-            loaded: Any = AutoModelForCausalLM.from_pretrained(
-                directory,
-                local_files_only=True,
-                dtype=torch.float32,
-                attn_implementation=attention,
-                trust_remote_code=trust_remote_code,
-                use_safetensors=True,
-                output_loading_info=True,
-            )
-            model, found = loaded
-            if missing := sorted(found["missing_keys"]):
-                raise ValueError(f"its weights lack {missing[0]!r}")
-            return model
-        except ValueError as error:
-            # An architecture without sdpa says so with a ValueError that names it.
-            if attention == "eager" or "scaled_dot_product_attention" not in str(error):
-                raise
-    raise AssertionError("unreachable: eager either returned or raised")
+    loaded: Any = AutoModelForCausalLM.from_pretrained(
+        directory,
+        local_files_only=True,
+        dtype=torch.float32,
+        trust_remote_code=trust_remote_code,
+        use_safetensors=True,
+        output_loading_info=True,
+    )
+    model, found = loaded
+    if missing := sorted(found["missing_keys"]):
+        raise ValueError(f"its weights lack {missing[0]!r}")
+    return model
 
 
 def _gains_by_bfloat16(model: nn.Module, device: torch.device) -> bool:
@@ -212,34 +204,19 @@ def _missing_ids(model: Any, tokenizer: Any, device: torch.device) -> torch.Tens
     return torch.tensor(missing, device=device) if missing and named else None
 
 
-def _cache_rotary_tables(model: Any) -> None:
+def _cache_rotary_tables(model: Any, context: int) -> None:
     """Let rotary embeddings look angles up that depend on nothing but the position."""
     for module in model.modules():
-        takes = inspect.signature(module.forward).parameters
-        fixed = getattr(module, "rope_type", "") in FIXED_ROPE
-        if fixed and list(takes) == ["x", "position_ids"]:
-            module.forward = _RotaryTables(module.forward)
+        takes = list(inspect.signature(module.forward).parameters)
+        if takes == ["x", "position_ids"] and module.rope_type in FIXED_ROPE:
+            at = torch.arange(context, device=model.device)[None]
+            cosines, sines = module(torch.empty(0, dtype=model.dtype, device=model.device), at)
+            module.forward = _rows_of(cosines[0], sines[0])
 
 
-class _RotaryTables:
-    """Cosines and sines of all positions up to the last one that was asked for."""
-
-    def __init__(self, compute: Callable[..., tuple[torch.Tensor, torch.Tensor]]) -> None:
-        self._compute = compute
-        self._tables: tuple[torch.Tensor, torch.Tensor] | None = None
-
-    def __call__(
-        self, x: torch.Tensor, position_ids: torch.Tensor
-    ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return the cosines and sines at positions [R, T], [R, T, head_dim] each."""
-        last = int(position_ids.max())
-        if self._tables is None or self._tables[0].shape[0] <= last:
-            with torch.inference_mode(False):
-                at = torch.arange(2 * (last + 1), device=x.device)[None]
-                cosines, sines = self._compute(x.detach(), at)
-                self._tables = cosines[0], sines[0]
-        cosines, sines = self._tables
-        return cosines[position_ids], sines[position_ids]
+def _rows_of(cosines: torch.Tensor, sines: torch.Tensor) -> Any:
+    """Return a function from positions [R, T] to the rows of two tables [context, head_dim]."""
+    return lambda _x, position_ids: (cosines[position_ids], sines[position_ids])
 
 
 def _fingerprint(model: nn.Module) -> str:

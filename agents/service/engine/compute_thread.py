@@ -169,13 +169,3 @@ def _carried_out(operation: Callable[[], Any | Pieces[Any]], future: Future[Any]
         future.set_exception(error)
     else:
         future.set_result(result)
-
-
-def at_once(pieces: Pieces[T]) -> T:
-    """Return what an operation in pieces returns, where nobody else waits."""
-    while True:
-        try:
-            next(pieces)
-        except StopIteration as end:
-            result: T = end.value
-            return result

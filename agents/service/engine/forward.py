@@ -12,9 +12,13 @@ from numpy.typing import NDArray
 from tokengym.agents.execution.memory import return_free_pages
 from tokengym.agents.service.engine.attention import Packed, attending, hidden_states
 from tokengym.agents.service.engine.base_model import logits_of
-from tokengym.agents.service.engine.chunk_sizes import pieces_for
 from tokengym.agents.service.engine.groups import PackedBatch, TokenGroup, Tokens, lay_out, plan
-from tokengym.agents.service.engine.memory import LARGE_BATCH, activation_bytes, recomputing
+from tokengym.agents.service.engine.memory import (
+    LARGE_BATCH,
+    activation_bytes,
+    pieces_for,
+    recomputing,
+)
 
 
 @dataclass(frozen=True)
@@ -22,9 +26,8 @@ class PackedForward:
     """How to run a model over many sequences.
 
     Attributes:
-        model: a causal language model with plain (`sdpa` or `eager`) attention.
+        model: a causal language model.
         device: where it lives.
-        share: whether sequences are packed, and their prompts computed once; else each runs alone.
         size: bytes of the activations that a position keeps for the backward pass.
         recomputed: of those that it keeps if the backward pass computes layers again.
         memory: bytes that the activations of one batch may take.
@@ -34,7 +37,6 @@ class PackedForward:
 
     model: Any
     device: torch.device
-    share: bool
     size: int
     recomputed: int
     memory: int
@@ -49,7 +51,7 @@ class PackedForward:
         """
 
         def batches(each: int) -> list[list[TokenGroup]]:
-            return plan(sequences, min(self.memory // each, self.most), share=self.share)
+            return plan(sequences, min(self.memory // each, self.most))
 
         def work(batches: list[list[TokenGroup]]) -> int:
             """How often a position is computed: forwards, backwards twice, and maybe again."""
@@ -76,12 +78,8 @@ class PackedForward:
                 stack.callback(return_free_pages)
             if kept > self.memory and torch.is_grad_enabled():
                 stack.enter_context(recomputing(self.model))
-            if self.share:
-                stack.enter_context(attending(self.model, Packed(batch.groups)))
-                hidden = hidden_states(self.model, batch.input_ids, batch.position_ids)
-            else:
-                layers = self.model.base_model
-                hidden = layers(input_ids=batch.input_ids, use_cache=False).last_hidden_state
+            stack.enter_context(attending(self.model, Packed(batch.groups)))
+            hidden = hidden_states(self.model, batch.input_ids, batch.position_ids)
             yield batch, hidden.flatten(0, 1)
 
     def logits(
@@ -99,9 +97,7 @@ class PackedForward:
             yield index, row_of[index] - start, logits_of(self.model, hidden[piece])
 
 
-def packed_forward(
-    model: Any, device: torch.device, share: bool, memory: int | None = None
-) -> PackedForward:
+def packed_forward(model: Any, device: torch.device, memory: int | None = None) -> PackedForward:
     """Return a `PackedForward` for batches of at most `memory` bytes of activations.
 
     Without a limit they are as large as suits the device.
@@ -109,11 +105,10 @@ def packed_forward(
     pieces = pieces_for(device)
     vocabulary, width = map(int, model.get_input_embeddings().weight.shape)
     layers = int(model.config.get_text_config().num_hidden_layers)
-    size = activation_bytes(model, share=share)
+    size = activation_bytes(model)
     return PackedForward(
         model=model,
         device=device,
-        share=share,
         size=size,
         # Inputs of each layer, and activations that one of them keeps.
         recomputed=layers * width * int(model.dtype.itemsize) + size // layers,
@@ -140,13 +135,13 @@ class TokenScores(NamedTuple):
     targets: NDArray[np.float32] | None
 
 
-def score(
+def scored(
     forward: PackedForward,
     sequences: Sequence[Tokens],
     topk: Sequence[int] = (),
     targets: Sequence[NDArray[np.int64] | None] = (),
-) -> list[TokenScores]:
-    """Score sequences under a model, without gradients.
+) -> Iterator[dict[int, TokenScores]]:
+    """Score sequences under a model, without gradients; yields scores a batch at a time, by index.
 
     Args:
         forward: runs the model.
@@ -155,80 +150,48 @@ def score(
         targets: token ids [n - 1, K] to score at each place of a sequence but the first, -1 for
             none; None, or left out, for no such tokens.
     """
-    results: dict[int, TokenScores] = {}
-    for part in scored(forward, sequences, topk, targets):
-        results.update(part)
-    return [results[index] for index in range(len(sequences))]
-
-
-def scored(
-    forward: PackedForward,
-    sequences: Sequence[Tokens],
-    topk: Sequence[int] = (),
-    targets: Sequence[NDArray[np.int64] | None] = (),
-) -> Iterator[dict[int, TokenScores]]:
-    """Yield what `score` returns a batch at a time, by index."""
     topk, targets = topk or [0] * len(sequences), targets or [None] * len(sequences)
     for groups in forward.plan(sequences):
         # Whoever goes on between two batches has a mode of its own.
         with torch.inference_mode(), forward.running(groups, sequences) as (batch, hidden):
-            part = _score_batch(forward, batch, hidden, sequences, topk, targets)
+            part = {
+                member: _scores(
+                    forward, hidden[nodes], sequences[member], topk[member], targets[member]
+                )
+                for member, nodes in batch.node_of.items()
+            }
         yield part
 
 
-def _score_batch(
+def _scores(
     forward: PackedForward,
-    batch: PackedBatch,
     hidden: torch.Tensor,
-    sequences: Sequence[Tokens],
-    topk: Sequence[int],
-    targets: Sequence[NDArray[np.int64] | None],
-) -> dict[int, TokenScores]:
-    members = list(batch.node_of)
-    ends = np.cumsum([len(batch.node_of[member]) for member in members])
-    # The token after a sequence is unknown: zero stands for it, and its value is not used.
-    following = np.concatenate([np.append(sequences[m][1:], 0) for m in members]).astype(np.int64)
-    most = max(topk[member] for member in members)
-    values = np.empty(len(following), np.float32)
-    best_ids = np.empty((len(following), most), np.int32)
-    best_values = np.empty((len(following), most), np.float32)
-    asked_of = [(end, targets[m]) for m, end in zip(members, ends, strict=True)]
-    widest = max(0 if asked is None else asked.shape[1] for _, asked in asked_of)
-    target_ids = np.full((len(following), widest), -1, np.int64)
-    for end, asked in asked_of:
-        if asked is not None:
-            target_ids[end - 1 - len(asked) : end - 1, : asked.shape[1]] = asked
-    target_values = np.zeros(target_ids.shape, np.float32)
-    last: dict[int, torch.Tensor] = {}
-    nodes = np.concatenate([batch.node_of[member] for member in members])
-    for index, rows, logits in forward.logits(hidden, nodes):
-        final = np.isin(index + 1, ends)
-        for end, row in zip((index[final] + 1).tolist(), rows[final].tolist(), strict=True):
-            last[end] = logits[row].clone()
-        logprobs = torch.log_softmax(logits, dim=-1)
-        values[index] = logprobs[rows, following[index]].cpu().numpy()
-        if most:
-            best = torch.topk(logprobs, most, dim=-1)
-            best_ids[index] = best.indices[rows].cpu().numpy()
-            best_values[index] = best.values[rows].cpu().numpy()
-        if target_ids.size:
-            asked = target_ids[index]
-            picked = logprobs[rows[:, None], np.maximum(asked, 0)].cpu().numpy()
-            target_values[index] = np.where(asked >= 0, picked, 0.0)
-    results: dict[int, TokenScores] = {}
-    for member, end in zip(members, ends.tolist(), strict=True):
-        own, k = slice(end - len(sequences[member]), end - 1), topk[member]
-        own_targets = targets[member]
-        results[member] = TokenScores(
-            np.append(np.float32(np.nan), values[own]),
-            last[end],
-            # The first token has nothing before it: the SDK reads (0, -99999) as "not computed".
-            (
-                np.pad(best_ids[own, :k], ((1, 0), (0, 0))),
-                np.pad(best_values[own, :k], ((1, 0), (0, 0)), constant_values=-99999.0),
-            )
-            if k > 0
-            else None,
-            None if own_targets is None else target_values[own, : own_targets.shape[1]],
-        )
-    return results
+    tokens: Tokens,
+    topk: int,
+    targets: NDArray[np.int64] | None,
+) -> TokenScores:
+    """Score one sequence by its hidden states [n, hidden], some places at a time."""
+    following = torch.from_numpy(tokens[1:, None].astype(np.int64)).to(hidden.device)
+    asked = np.empty((len(tokens) - 1, 0), np.int64) if targets is None else targets
+    ids = torch.from_numpy(asked).to(hidden.device)
+    rows: list[tuple[torch.Tensor, ...]] = []
+    for start in range(0, len(tokens), forward.max_logits):
+        places = slice(start, start + forward.max_logits)
+        logits = logits_of(forward.model, hidden[places])
+        logprobs = torch.log_softmax(logits[: len(following[places])], dim=-1)
+        best = torch.topk(logprobs, topk, dim=-1)
+        picked = logprobs.gather(-1, ids[places].clamp(min=0)).masked_fill_(ids[places] < 0, 0.0)
+        own = logprobs.gather(-1, following[places])[:, 0]
+        rows.append((own, best.indices.int(), best.values, picked))
+    values, best_ids, best_values, of_targets = (
+        torch.cat(parts).cpu().numpy() for parts in zip(*rows, strict=True)
+    )
+    # The first token has nothing before it: the SDK reads (0, -99999) as "not computed".
+    before = ((1, 0), (0, 0))
+    likeliest = np.pad(best_ids, before), np.pad(best_values, before, constant_values=-99999.0)
+    return TokenScores(
+        np.append(np.float32(np.nan), values),
+        logits[-1].clone(),
+        likeliest if topk else None,
+        None if targets is None else of_targets,
+    )

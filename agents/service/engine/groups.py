@@ -68,16 +68,8 @@ def common_length(first: Tokens, second: Tokens) -> int:
     return at if differs[at] else length
 
 
-def plan(sequences: Sequence[Tokens], most: int, *, share: bool) -> list[list[TokenGroup]]:
-    """Return batches of at most `most` positions, or of one sequence, those alike side by side.
-
-    Args:
-        sequences: of the request.
-        most: positions.
-        share: whether what sequences share may be computed once; else each is a batch.
-    """
-    if not share:
-        return [[TokenGroup([member], 0)] for member in range(len(sequences))]
+def plan(sequences: Sequence[Tokens], most: int) -> list[list[TokenGroup]]:
+    """Return batches of at most `most` positions, or of one sequence, those alike side by side."""
     batches: list[list[TokenGroup]] = []
     filled = most
     for group in _grouped(sequences, most):

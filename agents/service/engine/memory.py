@@ -3,11 +3,10 @@
 import math
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, NamedTuple
 
 import psutil
 import torch
@@ -34,31 +33,44 @@ DIVIDED = 1 / 2
 CLIENTS, ADAPTERS = 1 / 4, 1 / 16
 
 
-@dataclass(frozen=True)
-class MemoryBudget:
-    """Limits in bytes of the work on one model, beyond its weights.
+class ChunkSizes(NamedTuple):
+    """Sizes of the pieces that work is cut into.
 
     Attributes:
-        batch: activations of one batch of training or scoring.
-        sampling: keys and values of conversations.
+        logits: most bytes of logits at once; a few copies of them are made.
+        batch: most bytes of activations of one batch.
+        positions: most positions of one pass over training data or prompts.
     """
 
+    logits: int
     batch: int
-    sampling: int
+    positions: int
 
-    @classmethod
-    def of(cls, free: int, batch: int) -> Self:
-        """Divide the free memory, or a small minimum: without memory work is split, not refused.
 
-        Sampling may use a batch's share as well: a client that does not sample while it trains has
-        one of the two at a time. One that does exceeds what is free by a batch at most.
+# Larger pieces are no faster on a processor, and others wait for them.
+PROCESSOR = ChunkSizes(logits=1 << 26, batch=1 << 30, positions=1 << 12)
+# A GPU spends more time on starting small pieces than on computing them.
+ACCELERATOR = ChunkSizes(logits=1 << 29, batch=1 << 34, positions=1 << 15)
 
-        Args:
-            free: bytes.
-            batch: bytes that a batch never exceeds.
-        """
-        free = max(4 * LEAST_BATCH, free // STEP * STEP)
-        return cls(min(free // 3, batch), free)
+
+def pieces_for(device: torch.device) -> ChunkSizes:
+    """Return the sizes that suit a device."""
+    return PROCESSOR if device.type == "cpu" else ACCELERATOR
+
+
+def divided(spare: int, batch: int) -> tuple[int, int]:
+    """Return the bytes for a batch's activations, and for the keys and values of conversations.
+
+    Of the spare memory, or of a small minimum: without memory work is split, not refused. Sampling
+    may use a batch's share as well: a client that does not sample while it trains has one of the
+    two at a time. One that does exceeds what is free by a batch at most.
+
+    Args:
+        spare: bytes.
+        batch: bytes that a batch never exceeds.
+    """
+    free = max(4 * LEAST_BATCH, int(DIVIDED * spare) // STEP * STEP)
+    return min(free // 3, batch), free
 
 
 def memory_of(device: torch.device) -> int:
@@ -87,11 +99,10 @@ def resident_bytes(device: torch.device) -> int:
     return psutil.Process().memory_info().rss
 
 
-def activation_bytes(model: Any, *, share: bool) -> int:
+def activation_bytes(model: Any) -> int:
     """Measure the activations that a backward pass keeps, in bytes for each position.
 
-    An adapter on every layer is assumed. Our own attention keeps no more than its operands and
-    output; without it (`share`) what it keeps for longer sequences is not counted.
+    An adapter on every layer is assumed.
     """
     saved: dict[int, int] = {}
     weights = {parameter.untyped_storage().data_ptr() for parameter in model.parameters()}
@@ -110,14 +121,10 @@ def activation_bytes(model: Any, *, share: bool) -> int:
         a, b = layer.weight.new_zeros(1, layer.in_features), layer.weight.new_zeros(1, 1)
         layer.adapter = Adapter(a.requires_grad_(), b.expand(layer.out_features, 1), 1.0)
     row = Packed([Group(slice(0, 0), [slice(0, length)])])
-    mine = attending(model, row) if share else nullcontext()
     try:
-        with torch.enable_grad(), mine, saved_tensors_hooks(keep, lambda tensor: tensor):
-            if share:
-                at = torch.arange(length, device=model.device)[None]
-                result: Any = hidden_states(model, ids, at)
-            else:
-                result = model.base_model(input_ids=ids, use_cache=False)
+        hooks = saved_tensors_hooks(keep, lambda tensor: tensor)
+        with torch.enable_grad(), attending(model, row), hooks:
+            result = hidden_states(model, ids, torch.arange(length, device=model.device)[None])
     finally:
         for layer, adapter in zip(layers, former, strict=True):
             layer.adapter = adapter

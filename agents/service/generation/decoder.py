@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from transformers import DynamicCache
 
 from tokengym.agents.service.engine.attention import (
     AttentionState,
@@ -22,9 +21,8 @@ from tokengym.agents.service.engine.attention import (
     hidden_states,
 )
 from tokengym.agents.service.engine.base_model import logits_of
-from tokengym.agents.service.engine.chunk_sizes import pieces_for
 from tokengym.agents.service.engine.groups import MIN_SHARED, Tokens, common_length
-from tokengym.agents.service.engine.memory import cache_shape
+from tokengym.agents.service.engine.memory import cache_shape, pieces_for
 
 LANES, PIECE = 16, 128
 """Rows, and positions of a prompt, that run at a time where no row may depend on another."""
@@ -291,58 +289,3 @@ class KeptDecoder:
         with torch.inference_mode(), attending(self._model, state):
             hidden = hidden_states(self._model, ids.to(self._device), at.to(self._device))
             return logits_of(self._model, hidden.flatten(0, 1)[places.to(self._device)])
-
-
-class PlainDecoder:
-    """Does the same for architectures with attention of their own: each row runs by itself."""
-
-    def __init__(self, model: Any) -> None:
-        self._model = model
-        self._device = next(model.parameters()).device
-        self._rows: dict[int, tuple[Any, int]] = {}
-        self._next = 0
-        self.tokens = 0
-
-    def known(self, prompt: Tokens) -> int:
-        """See `KeptDecoder.known`: none."""
-        return 0
-
-    def displaces(self, prompt: Tokens, end: int, limit: int, joining: int) -> bool:
-        """See `KeptDecoder.displaces`: none is kept."""
-        return False
-
-    def admit(
-        self, prompts: Sequence[Tokens], ends: Sequence[int], limit: int
-    ) -> tuple[list[int], torch.Tensor]:
-        """See `KeptDecoder.admit`."""
-        rows = list(range(self._next, self._next + len(prompts)))
-        self._next += len(prompts)
-        for row in rows:
-            self._rows[row] = DynamicCache(config=self._model.config), 0
-        tokens = [prompt.astype(np.int64) for prompt in prompts]
-        return rows, torch.stack([self._run(*row) for row in zip(rows, tokens, strict=True)])
-
-    def step(self, rows: Sequence[int], tokens: NDArray[np.int64]) -> torch.Tensor:
-        """See `KeptDecoder.step`."""
-        return torch.stack([self._run(*row) for row in zip(rows, tokens[:, None], strict=True)])
-
-    def release(self, row: int, reply: Tokens) -> None:
-        """See `KeptDecoder.release`."""
-        del self._rows[row]
-
-    def _run(self, row: int, tokens: NDArray[np.int64]) -> torch.Tensor:
-        cache, past = self._rows[row]
-        self._rows[row] = cache, past + len(tokens)
-        with torch.inference_mode():
-            output = self._model(
-                input_ids=torch.from_numpy(tokens)[None].to(self._device),
-                position_ids=torch.arange(past, past + len(tokens), device=self._device)[None],
-                past_key_values=cache,
-                use_cache=True,
-                logits_to_keep=1,
-            )
-        logits: torch.Tensor = output.logits[0, -1].float()
-        return logits
-
-
-Decoder = KeptDecoder | PlainDecoder

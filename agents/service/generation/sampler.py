@@ -16,7 +16,7 @@ import numpy as np
 import torch
 
 from tokengym.agents.service.engine.forward import PackedForward, TokenScores, scored
-from tokengym.agents.service.generation.decoder import Decoder
+from tokengym.agents.service.generation.decoder import KeptDecoder
 from tokengym.agents.service.generation.jobs import (
     SampleRequest,
     SampleResult,
@@ -59,7 +59,7 @@ class _Batch:
 
     client: str
     weights: str
-    decoder: Decoder
+    decoder: KeptDecoder
     queue: list[SamplingJob] = field(default_factory=list)
     scoring: Iterator[None] | None = None
     rows: list[_Row] = field(default_factory=list)
@@ -92,7 +92,7 @@ class Sampler:
     def __init__(
         self,
         forward: PackedForward,
-        decoder: Callable[[], Decoder],
+        decoder: Callable[[], KeptDecoder],
         use_weights: Callable[[str], None],
         decode_text: Callable[[list[int]], str],
         capacity: int = 1 << 20,
@@ -113,6 +113,10 @@ class Sampler:
         if key not in self._batches:
             self._batches[key] = _Batch(*key, self._new_decoder())
         self._batches[key].queue.append(SamplingJob(request, future))
+
+    def in_use(self, weights: str) -> bool:
+        """Return whether a request for such weights is queued or running."""
+        return any(batch.busy for batch in self._batches.values() if batch.weights == weights)
 
     def forget(self, key: str) -> None:
         """Free the conversations of a client that has gone, or of weights."""

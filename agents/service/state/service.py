@@ -181,16 +181,10 @@ class Service:
         def submit() -> None:
             try:
                 self.parking.make_room()
-                seeded = self._seeded(model, request)
-                model.sampled_weights.acquire(request.weights)
+                model.sampler.submit(self._seeded(model, request), future)
             except Exception as error:
                 with suppress(InvalidStateError):
                     future.set_exception(error)
-                return
-            future.add_done_callback(
-                lambda _: self.compute.post(partial(model.sampled_weights.release, request.weights))
-            )
-            model.sampler.submit(seeded, future)
 
         self.compute.post(submit)
         try:
@@ -313,11 +307,9 @@ class Service:
 
     def _seeded(self, model: ServedModel, request: SampleRequest) -> SampleRequest:
         """Return a request with a seed; one that the client gave stays."""
+        lineage = model.sampled_weights.lineage(request.weights)
         if request.sampling.seed is not None:
             return request
-        # Hashing weights takes time, and random seeds need none.
-        fixed = self.config.seed is not None
-        lineage = model.sampled_weights.lineage(request.weights) if fixed else ""
         seed = self.seeds.request(lineage, request)
         return replace(request, sampling=replace(request.sampling, seed=seed))
 
