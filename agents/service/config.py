@@ -117,22 +117,12 @@ def check_model_directory(directory: Path, *, trust_remote_code: bool = False) -
     if not directory.is_dir():
         raise ModelDirectoryError(f"model must be a directory, got {str(directory)!r}")
     path = directory / "config.json"
-    if not path.is_file():
-        raise ModelDirectoryError(
-            f"model directory must hold a config.json, {str(directory)!r} has none"
-        )
     try:
-        config = read_object(path)
-        _check_layers(path, config)
+        _check_layers(path, read_object(path))
         if not trust_remote_code:
             refuse_remote_code(directory)
     except ModelError as error:
         raise ModelDirectoryError(str(error)) from error
-    if config.get("model_type") is None:
-        raise ModelDirectoryError(
-            "model directory must hold a causal language model and its tokenizer, the config.json "
-            f"of {str(directory)!r} names no model_type"
-        )
 
 
 def _check_layers(path: Path, config: Mapping[str, Any]) -> None:

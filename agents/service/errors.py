@@ -13,8 +13,9 @@ class ServiceError(Exception):
 
 
 class BadRequestError(ServiceError, ValueError):
-    """A well-formed request with a value that breaks a rule."""
+    """A request that breaks a rule, cannot fit, or asks for what this service does not have."""
 
+    # Not 409 for names that are taken, nor 5xx: the SDK would retry for minutes, to the same end.
     status = 400
 
 
@@ -31,37 +32,16 @@ class UnknownResourceError(ServiceError, LookupError):
     status = 404
 
 
-class ConflictingNameError(ServiceError, FileExistsError):
-    """A checkpoint of that name exists and the caller did not ask to overwrite it."""
-
-    # Not 409: the SDK retries a 409 for five minutes.
-    status = 400
-
-
 class GoneError(ServiceError, LookupError):
     """A result that this service no longer holds."""
 
     status = 410
 
 
-class UnsupportedError(ServiceError, NotImplementedError):
-    """A feature of the hosted service that this one does not have."""
-
-    # Not 501: the SDK retries every 5xx.
-    status = 400
-
-
 class OverloadedError(ServiceError, RuntimeError):
     """There is no room for a request for now; the SDK backs off and retries."""
 
     status = 429
-
-
-class NoRoomError(ServiceError, MemoryError):
-    """The request does not fit into memory."""
-
-    # Not 5xx: the SDK would retry, to the same end.
-    status = 400
 
 
 class ModelDirectoryError(ServiceError, ValueError):

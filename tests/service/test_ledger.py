@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tokengym.agents.service.config import ServiceConfig
-from tokengym.agents.service.errors import NoRoomError, OverloadedError, ServiceError
+from tokengym.agents.service.errors import BadRequestError, OverloadedError, ServiceError
 from tokengym.agents.service.generation.jobs import SampleRequest, SampleResult
 from tokengym.agents.service.generation.sampled_weights import BASE
 from tokengym.agents.service.generation.token_sampling import TokenSampling
@@ -36,7 +36,7 @@ def test_no_more_is_held_than_there_is(asked: list[tuple[int, bool]], run: int) 
         if size <= min(120, 160 - run - sum(size for size, _ in held)):
             held.append((size, ledger.take(size, "it")))
         else:
-            with pytest.raises(NoRoomError if size > 120 else OverloadedError):
+            with pytest.raises(BadRequestError if size > 120 else OverloadedError):
                 ledger.take(size, "it")
         assert ledger.requests == sum(size for size, _ in held) <= 160 - run
         assert ledger.for_runs == 160 - ledger.requests >= run
@@ -75,7 +75,7 @@ def test_what_does_not_fit_is_refused_by_name_or_waits(model_dir: Path, tmp_path
         request = SampleRequest(
             BASE, prompt, 256, TokenSampling(1), 200, frozenset(), topk_sample=300
         )
-        with pytest.raises(NoRoomError, match=r"a sample must take at most .* raise --memory"):
+        with pytest.raises(BadRequestError, match=r"a sample must take at most .* raise --memory"):
             service.sample(record, request, _count)
         few = replace(request, count=16)
         *ids, said = _until_refused(lambda _: service.sample(record, few, _count))

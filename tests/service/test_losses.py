@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tokengym.agents.service.engine.losses import LOSSES, loss_named, sequence_log_ratios
-from tokengym.agents.service.errors import BadRequestError, UnsupportedError
+from tokengym.agents.service.errors import BadRequestError
 
 numbers = st.lists(
     st.tuples(st.floats(-6, 0), st.floats(-6, 0), st.floats(-3, 3)), min_size=1, max_size=20
@@ -143,7 +143,7 @@ def test_stable_reinforce_is_truncated_importance_sampling_with_a_divergence(
 
 
 def test_unsupported_losses_are_refused_with_the_supported_names() -> None:
-    with pytest.raises(UnsupportedError, match=r"cispo, cross_entropy.*custom"):
+    with pytest.raises(BadRequestError, match=r"cispo, cross_entropy.*custom"):
         loss_named("custom")
 
 

@@ -28,7 +28,6 @@ from safetensors.torch import save
 from tokengym.agents.service.config import CHECKPOINT_SCHEME
 from tokengym.agents.service.errors import (
     BadRequestError,
-    ConflictingNameError,
     DamagedFileError,
     UnknownResourceError,
 )
@@ -162,11 +161,11 @@ class CheckpointStore:
         """Write a checkpoint.
 
         Raises:
-            ConflictingNameError: if the name is taken and `overwrite` is false.
+            BadRequestError: if the name is taken and `overwrite` is false.
         """
         target = path.file(self._root)
         if target.exists() and not overwrite and not self.info(path, allow_expired=True).expired:
-            raise ConflictingNameError(
+            raise BadRequestError(
                 f"checkpoint name must be new unless overwrite is set, {path.uri} exists"
             )
         fields = asdict(info)

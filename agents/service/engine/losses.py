@@ -34,7 +34,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from tokengym.agents.service.errors import BadRequestError, UnsupportedError
+from tokengym.agents.service.errors import BadRequestError
 
 Tensors = Mapping[str, torch.Tensor]
 """Per-token inputs by name, [N] each."""
@@ -261,10 +261,10 @@ def loss_named(name: str) -> Loss:
     """Return a loss by its name.
 
     Raises:
-        UnsupportedError: for a loss this service does not have.
+        BadRequestError: for a loss this service does not have.
     """
     if name not in LOSSES:
-        raise UnsupportedError(
+        raise BadRequestError(
             f"loss_fn must be one of {', '.join(sorted(LOSSES))} on the local service, got {name!r}"
         )
     return LOSSES[name]

@@ -6,7 +6,8 @@ Another prompt copies what it has in common with any slot. Which request a slot 
 tokens are sampled and when it ends is left to the sampler.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -32,6 +33,32 @@ KEPT_TOKENS = 1 << 16
 """Room of idle slots: as many tokens as the episodes of a training step may have."""
 
 
+EMPTY = np.empty(0, np.int32)
+
+
+@dataclass(eq=False)
+class _Slot:
+    """A place for a conversation.
+
+    Attributes:
+        place: in the buffer.
+        tokens: what it holds; while a row runs, its prompt.
+        length: of all whose keys and values are there.
+        pieces: how much of it was read in whole pieces.
+        used: how many rows had begun when it was used last.
+    """
+
+    place: int
+    tokens: Tokens = field(default_factory=lambda: EMPTY)
+    length: int = 0
+    pieces: int = 0
+    used: int = 0
+
+    def hold(self, tokens: Tokens) -> None:
+        """Note what it holds."""
+        self.tokens, self.length = tokens, len(tokens)
+
+
 class KeptDecoder:
     """Conversations under one set of weights, in one buffer, which grows by blocks.
 
@@ -48,19 +75,15 @@ class KeptDecoder:
         self._device = weight.device
         layers, *shape = cache_shape(model)
         self._states = [weight.new_empty(2, 0, shape[0], 0, shape[1]) for _ in range(layers)]
-        # Tokens of each slot, its last use, and how much of it was read in whole pieces.
-        self._held: list[Tokens] = []
-        self._used: list[int] = []
-        self._pieces: list[int] = []
-        self._lengths = np.empty(0, np.int64)
-        # The slot of each row.
-        self._active: dict[int, int] = {}
-        self._clock = self._begun = 0
+        self._slots: list[_Slot] = []
+        # The slot of each row, by the number of rows that had begun before.
+        self._active: dict[int, _Slot] = {}
+        self._begun = 0
 
     @property
     def tokens(self) -> int:
         """How many tokens there is memory for."""
-        return len(self._held) * self._room
+        return len(self._slots) * self._room
 
     @property
     def _room(self) -> int:
@@ -68,7 +91,7 @@ class KeptDecoder:
 
     def known(self, prompt: Tokens) -> int:
         """Return how many tokens of a prompt need not be read."""
-        return max((self._common(slot, prompt) for slot in range(len(self._held))), default=0)
+        return max((self._common(slot, prompt) for slot in self._slots), default=0)
 
     def displaces(self, prompt: Tokens, end: int, limit: int, joining: int) -> bool:
         """Return whether a prompt needs the place of a conversation that it does not continue.
@@ -79,10 +102,10 @@ class KeptDecoder:
             limit: as in `admit`.
             joining: how many other prompts come with it.
         """
-        if self._continued(prompt, self._idle) is not None:
+        if self._continued(prompt, self._without(self._active.values())) is not None:
             return False
-        holding = sum(len(held) > 0 for held in self._held)
-        return holding + joining >= max(len(self._held), limit // max(self._room, end))
+        holding = sum(slot.length > 0 for slot in self._slots)
+        return holding + joining >= max(len(self._slots), limit // max(self._room, end))
 
     def admit(
         self, prompts: Sequence[Tokens], ends: Sequence[int], limit: int
@@ -98,12 +121,11 @@ class KeptDecoder:
         """
         slots = self._seat(prompts, max(ends), limit)
         logits: dict[int, torch.Tensor] = {}
-        waiting = list(range(len(prompts)))
-        while waiting:
+        while waiting := [row for row in range(len(prompts)) if row not in logits]:
             wave: list[int] = []
             for row in waiting:
                 slot, prompt = slots[row], prompts[row]
-                if len(self._held[slot]) == 0:
+                if slot.length == 0:
                     others = (common_length(prompts[other], prompt[:-1]) for other in wave)
                     if max(others, default=0) >= self.known(prompt) + MIN_SHARED:
                         continue  # Another one reads its beginning in this wave.
@@ -111,7 +133,6 @@ class KeptDecoder:
                 wave.append(row)
             found = self._read([(slots[row], prompts[row]) for row in wave])
             logits |= zip(wave, found, strict=True)
-            waiting = [row for row in waiting if row not in logits]
         numbers = list(range(self._begun, self._begun + len(slots)))
         self._begun += len(slots)
         self._active |= zip(numbers, slots, strict=True)
@@ -119,167 +140,141 @@ class KeptDecoder:
 
     def step(self, rows: Sequence[int], tokens: NDArray[np.int64]) -> torch.Tensor:
         """Append a token [R] to each of some rows; float32 logits [R, vocab] of the next."""
-        at = np.array([self._active[row] for row in rows])
-        ids, starts = torch.from_numpy(tokens), self._lengths[at]
+        slots = [self._active[row] for row in rows]
+        at, starts = np.array([[slot.place, slot.length] for slot in slots]).T
         lanes = LANES if self._exact else len(at)
         parts = []
         for first in range(0, len(at), lanes):
             some = slice(first, first + lanes)
             state = Decoding(self._states, at[some], starts[some], self._exact)
             count = len(at[some])
-            padded = torch.zeros(2, lanes, dtype=torch.long)
-            padded[0, :count], padded[1, :count] = ids[some], torch.from_numpy(starts[some])
-            row_ids, positions = padded[..., None]
-            parts.append(self._run(state, row_ids, positions, torch.arange(lanes))[:count])
-        self._lengths[at] += 1
+            padded = np.zeros((2, lanes, 1), np.int64)
+            padded[:, :count, 0] = tokens[some], starts[some]
+            ids, positions = torch.from_numpy(padded)
+            parts.append(self._run(state, ids, positions, torch.arange(lanes))[:count])
+        for slot in slots:
+            slot.length += 1
         return torch.cat(parts)
 
     def release(self, row: int, reply: Tokens) -> None:
         """Let a row go; `reply` are the tokens that were appended to its prompt."""
         slot = self._active.pop(row)
-        written = int(self._lengths[slot]) - len(self._held[slot])
-        self._held[slot] = np.concatenate([self._held[slot], reply[:written]])
-        self._lengths[slot] = len(self._held[slot])
+        slot.hold(np.concatenate([slot.tokens, reply])[: slot.length])
 
-    def _hold(self, slot: int, tokens: Tokens) -> None:
-        self._held[slot], self._lengths[slot] = tokens, len(tokens)
-
-    def _common(self, slot: int, prompt: Tokens) -> int:
+    def _common(self, slot: _Slot, prompt: Tokens) -> int:
         """Return how many tokens of a prompt, the last one left out, a slot holds."""
-        common = common_length(self._held[slot], prompt[:-1])
+        common = common_length(slot.tokens, prompt[:-1])
         # In a decode step keys may differ in a bit from those of a prompt.
-        return min(common, self._pieces[slot]) // PIECE * PIECE if self._exact else common
+        return min(common, slot.pieces) // PIECE * PIECE if self._exact else common
 
-    @property
-    def _idle(self) -> set[int]:
-        return set(range(len(self._held))) - set(self._active.values())
+    def _without(self, taken: Iterable[_Slot]) -> list[_Slot]:
+        """Return the other slots."""
+        those = set(taken)
+        return [slot for slot in self._slots if slot not in those]
 
-    def _continued(self, prompt: Tokens, idle: set[int]) -> int | None:
+    def _continued(self, prompt: Tokens, idle: Iterable[_Slot]) -> _Slot | None:
         """Return the slot of the longest conversation that a prompt continues, if any does."""
-        longest: int | None = None
-        for slot in idle:
-            held = self._held[slot]
-            if (longest is None or len(held) > len(self._held[longest])) and (
-                0 < len(held) < len(prompt) and np.array_equal(held, prompt[: len(held)])
-            ):
-                longest = slot
-        return longest
+        shorter = [slot for slot in idle if 0 < slot.length < len(prompt)]
+        for slot in sorted(shorter, key=lambda slot: -slot.length):
+            if np.array_equal(slot.tokens, prompt[: slot.length]):
+                return slot
+        return None
 
-    def _seat(self, prompts: Sequence[Tokens], end: int, limit: int) -> list[int]:
+    def _seat(self, prompts: Sequence[Tokens], end: int, limit: int) -> list[_Slot]:
         """Return a slot for each prompt: that of the conversation it continues, or an empty one."""
-        self._clock += 1
-        seats: dict[int, int] = {}
-        idle = self._idle
+        seats: dict[int, _Slot] = {}
+        idle = self._without(self._active.values())
         for row in sorted(range(len(prompts)), key=lambda row: -len(prompts[row])):
             if (slot := self._continued(prompts[row], idle)) is not None:
                 seats[row] = slot
                 idle.remove(slot)
                 if self._exact:
-                    self._hold(slot, self._held[slot][: self._common(slot, prompts[row])])
+                    slot.hold(slot.tokens[: self._common(slot, prompts[row])])
         kept = [*self._active.values(), *seats.values()]
-        lacking = len(prompts) - len(seats)
-        new_place = self._make_room(kept, lacking, end, limit)
-        seats = {row: new_place[slot] for row, slot in seats.items()}
-        self._active = {row: new_place[slot] for row, slot in self._active.items()}
-        taken = {*self._active.values(), *seats.values()}
-        free = [slot for slot in range(len(self._held)) if slot not in taken]
+        self._make_room(kept, len(prompts) - len(seats), end, limit)
         # Slots that hold nothing go first, then those that were used longest ago.
-        free.sort(key=lambda slot: (len(self._held[slot]) > 0, self._used[slot]))
+        free = sorted(self._without(kept), key=lambda slot: (slot.length > 0, slot.used))
         for row in range(len(prompts)):
             if row not in seats:
                 seats[row] = free.pop(0)
-                self._hold(seats[row], np.empty(0, np.int32))
-                self._pieces[seats[row]] = 0
-            self._used[seats[row]] = self._clock
+                seats[row].hold(EMPTY)
+                seats[row].pieces = 0
+            seats[row].used = self._begun
         return [seats[row] for row in range(len(prompts))]
 
-    def _make_room(self, kept: list[int], lacking: int, end: int, limit: int) -> dict[int, int]:
-        """Have `lacking` slots besides those kept, and others as far as there is memory.
-
-        Returns:
-            the new numbers of the slots that are left.
-        """
+    def _make_room(self, kept: Sequence[_Slot], lacking: int, end: int, limit: int) -> None:
+        """Have `lacking` slots besides those kept, and others as far as there is memory."""
         room, count = max(self._room, -(-end // STEP) * STEP), len(kept) + lacking
-        have = len(self._held)
+        have, others = len(self._slots), self._without(kept)
         if room > self._room:
             room = max(room, min(3 * self._room // 2 // STEP * STEP, limit // count))
         # Idle conversations beside those in use, as many as may be kept.
         most = max(count, min(limit, count * room + KEPT_TOKENS) // room)
-        empty = sum(len(self._held[slot]) == 0 for slot in set(range(have)) - set(kept))
+        empty = sum(slot.length == 0 for slot in others)
         count = max(count, min(most, have + max(0, lacking - empty)))
         if room == self._room and have >= count:
-            return {slot: slot for slot in range(have)}
-        spare = sorted(set(range(have)) - set(kept), key=lambda slot: -self._used[slot])
-        order = sorted([*kept, *spare[: count - lacking - len(kept)]])
+            return
+        others.sort(key=lambda slot: -slot.used)
+        left = {*kept, *others[: count - lacking - len(kept)]}
+        slots = [slot for slot in self._slots if slot in left]
         # Those to come need slots too: growing copies all.
         count = min(most, count + count // 2) if have else count
-        longest = int(self._lengths[order].max(initial=0))
-        whole = order == list(range(len(order)))
-        chosen = slice(0, len(order)) if whole else torch.tensor(order, dtype=torch.long)
+        longest = max((slot.length for slot in slots), default=0)
+        places = [slot.place for slot in slots]
+        whole = places == list(range(len(places)))
+        chosen = slice(0, len(places)) if whole else torch.tensor(places, dtype=torch.long)
         for layer, former in enumerate(self._states):
-            states = former.new_empty(2, count, former.shape[2], room, former.shape[4])
-            states[:, : len(order), :, :longest] = former[:, chosen, :, :longest]
-            # Entries past the end are masked; they must be finite because 0 · inf is NaN.
-            states[:, : len(order), :, longest:] = 0
-            states[:, len(order) :] = 0
+            # What lies past a sequence's end is multiplied by zero, and has to be finite.
+            states = former.new_zeros(2, count, former.shape[2], room, former.shape[4])
+            states[:, : len(slots), :, :longest] = former[:, chosen, :, :longest]
             self._states[layer] = states
-        more = count - len(order)
-        self._held = [self._held[slot] for slot in order] + [np.empty(0, np.int32)] * more
-        self._used = [self._used[slot] for slot in order] + [0] * more
-        self._pieces = [self._pieces[slot] for slot in order] + [0] * more
-        self._lengths = np.append(self._lengths[order], np.zeros(more, np.int64))
-        return {slot: place for place, slot in enumerate(order)}
+        self._slots = slots + [_Slot(0) for _ in range(count - len(slots))]
+        for place, slot in enumerate(self._slots):
+            slot.place = place
 
-    def _copy_beginning(self, slot: int, prompt: Tokens) -> None:
+    def _copy_beginning(self, slot: _Slot, prompt: Tokens) -> None:
         """Copy to an empty slot what another one has in common with its prompt."""
-        common, source = max((self._common(s, prompt), s) for s in range(len(self._held)))
-        if common >= MIN_SHARED:
-            self._copy(source, slot, common)
-            self._hold(slot, prompt[:common])
-            self._pieces[slot] = min(common, self._pieces[source])
+        source = max(self._slots, key=lambda other: self._common(other, prompt))
+        if (common := self._common(source, prompt)) >= MIN_SHARED:
+            for states in self._states:
+                states[:, slot.place, :, :common] = states[:, source.place, :, :common]
+            slot.hold(prompt[:common])
+            slot.pieces = min(common, source.pieces)
 
-    def _copy(self, source: int, slot: int, length: int) -> None:
-        for states in self._states:
-            states[:, slot, :, :length] = states[:, source, :, :length]
-
-    def _read(self, items: Sequence[tuple[int, Tokens]]) -> list[torch.Tensor]:
+    def _read(self, items: Sequence[tuple[_Slot, Tokens]]) -> list[torch.Tensor]:
         """Read what slots do not hold of their prompts; logits [vocab] after each."""
         if self._exact:
             return [self._read_in_pieces(*item) for item in items]
         logits: list[torch.Tensor] = []
-        most = pieces_for(self._device).positions
-        start = 0
-        while start < len(items):
-            stop, filled = start, 0
-            while stop < len(items) and (filled == 0 or filled < most):
-                slot, prompt = items[stop]
-                filled += len(prompt) - len(self._held[slot])
-                stop += 1
-            logits += self._pass(items[start:stop])
-            start = stop
-        return logits
+        part: list[tuple[_Slot, Tokens]] = []
+        filled = 0
+        for slot, prompt in items:
+            part.append((slot, prompt))
+            filled += len(prompt) - slot.length
+            if filled >= pieces_for(self._device).positions:
+                logits += self._pass(part)
+                part, filled = [], 0
+        return logits + self._pass(part) if part else logits
 
-    def _read_in_pieces(self, slot: int, prompt: Tokens) -> torch.Tensor:
-        start = len(self._held[slot])
-        assert start % PIECE == 0, "what is kept are whole pieces"
+    def _read_in_pieces(self, slot: _Slot, prompt: Tokens) -> torch.Tensor:
+        assert slot.length % PIECE == 0, "what is kept are whole pieces"
         logits: list[torch.Tensor] = []
-        for end in (*range(start + PIECE, len(prompt), PIECE), len(prompt)):
+        for end in (*range(slot.length + PIECE, len(prompt), PIECE), len(prompt)):
             logits = self._pass([(slot, prompt[:end])])
-            self._pieces[slot] = end // PIECE * PIECE
+            slot.pieces = end // PIECE * PIECE
         return logits[0]
 
-    def _pass(self, items: Sequence[tuple[int, Tokens]]) -> list[torch.Tensor]:
-        slots = [slot for slot, _ in items]
-        starts = [len(self._held[slot]) for slot in slots]
+    def _pass(self, items: Sequence[tuple[_Slot, Tokens]]) -> list[torch.Tensor]:
+        starts = [slot.length for slot, _ in items]
         new = [prompt[start:] for start, (_, prompt) in zip(starts, items, strict=True)]
         counts = [len(tokens) for tokens in new]
         positions = [np.arange(s, s + n) for s, n in zip(starts, counts, strict=True)]
         ids, at = np.concatenate(new).astype(np.int64), np.concatenate(positions)
-        state = KeptPass(self._states, slots, starts, counts)
+        state = KeptPass(self._states, [slot.place for slot, _ in items], starts, counts)
         row, where = torch.from_numpy(ids)[None], torch.from_numpy(at)[None]
         logits = self._run(state, row, where, torch.from_numpy(np.cumsum(counts) - 1))
         for slot, prompt in items:
-            self._hold(slot, prompt)
+            slot.hold(prompt)
         return list(logits)
 
     def _run(

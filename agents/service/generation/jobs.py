@@ -84,7 +84,6 @@ class SampleResult:
     scores: TokenScores | None = None
 
 
-@dataclass(eq=False)
 class SamplingJob:
     """A request in progress.
 
@@ -96,20 +95,12 @@ class SamplingJob:
         open: number of sequences that have not ended.
     """
 
-    request: SampleRequest
-    future: Future[SampleResult]
-    result: SampleResult = field(init=False)
-    unstarted: deque[Sequence] = field(init=False)
-    open: int = field(init=False)
-
-    def __post_init__(self) -> None:
-        """Create the empty sequences."""
-        seed = self.request.sampling.seed
+    def __init__(self, request: SampleRequest, future: Future[SampleResult]) -> None:
+        seed, self.open = request.sampling.seed, request.count
         assert seed is not None, "the service seeds what the client did not"
-        count = self.request.count
-        self.result = SampleResult([Sequence(sequence_key(seed, i)) for i in range(count)])
+        self.request, self.future = request, future
+        self.result = SampleResult([Sequence(sequence_key(seed, i)) for i in range(self.open)])
         self.unstarted = deque(self.result.sequences)
-        self.open = count
 
     @property
     def most(self) -> int:

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import pydantic
 from aiohttp import web
 
-from tokengym.agents.service.errors import UnsupportedError
+from tokengym.agents.service.errors import BadRequestError
 from tokengym.agents.service.state.service import Service
 
 SERVICE: web.AppKey[Service] = web.AppKey("service", Service)
@@ -46,13 +46,13 @@ async def read_bytes(request: web.Request, limit: int) -> bytes:
         limit: bytes that the body may have; no more of it is read.
 
     Raises:
-        UnsupportedError: if it is compressed.
+        BadRequestError: if it is compressed.
         HTTPRequestEntityTooLarge: if it has more.
         HTTPRequestTimeout: if it takes longer than `BODY_S`; the SDK sends it again.
         OverloadedError: if there is no room for it.
     """
     if (coding := request.headers.get("Content-Encoding", "identity")) != "identity":
-        raise UnsupportedError(f"bodies are not compressed on the local service, got {coding!r}")
+        raise BadRequestError(f"bodies are not compressed on the local service, got {coding!r}")
     service = request.app[SERVICE]
     limit = min(limit, service.config.max_body_bytes)
     # Who sends it is known when it is read.

@@ -19,7 +19,7 @@ from tokengym.agents.service.engine.checkpoints import (
 )
 from tokengym.agents.service.engine.compute_thread import Pieces, client_of
 from tokengym.agents.service.engine.trainer import LossRequest
-from tokengym.agents.service.errors import BadRequestError, UnsupportedError
+from tokengym.agents.service.errors import BadRequestError
 from tokengym.agents.service.http.json_api import (
     CONTENT_BYTES,
     Answer,
@@ -300,7 +300,7 @@ def _in_turn(kind: type[Any], work: Callable[[Any, ServedModel], dict[str, Any]]
 def _optim_step(body: types.OptimStepRequest, model: ServedModel) -> dict[str, Any]:
     params = body.optim_params
     if not isinstance(params, types.AdamParams):
-        raise UnsupportedError(
+        raise BadRequestError(
             f"optim_step takes AdamParams on the local service, got {params.type!r}"
         )
     return {"metrics": model.trainer.optim_step(body.model_id, params)}
@@ -347,7 +347,7 @@ async def _unload_model(request: web.Request, service: Service) -> Answer:
 def _check_optimizer(config: Any) -> None:
     kind = None if config is None else config.type
     if kind not in (None, "adamw"):
-        raise UnsupportedError(f"optimizer must be adamw on the local service, got {kind!r}")
+        raise BadRequestError(f"optimizer must be adamw on the local service, got {kind!r}")
 
 
 # Below the 45 s after which the SDK gives a poll up.

@@ -20,7 +20,7 @@ from tokengym.agents.service.engine.base_model import BaseModel
 from tokengym.agents.service.engine.groups import Tokens, check_ids
 from tokengym.agents.service.engine.losses import LOSSES
 from tokengym.agents.service.engine.trainer import Datum, LossRequest, LossResult
-from tokengym.agents.service.errors import BadRequestError, UnsupportedError
+from tokengym.agents.service.errors import BadRequestError
 from tokengym.agents.service.generation.jobs import SampleRequest, SampleResult
 from tokengym.agents.service.generation.token_sampling import TokenSampling
 
@@ -99,11 +99,11 @@ def sample_request(sent: types.SampleRequest, weights: str, base_model: BaseMode
     """Convert a sampling request after checking it against the model.
 
     Raises:
-        BadRequestError: naming the value and the rule.
-        UnsupportedError: for features that only the hosted service has.
+        BadRequestError: naming the value and the rule, or a feature that only the hosted service
+            has.
     """
     if sent.prompt_alt_tokens_k:
-        raise UnsupportedError("prompt_alt_tokens_k is not supported by the local service")
+        raise BadRequestError("prompt_alt_tokens_k is not supported by the local service")
     params = sent.sampling_params
     prompt = _json_tokens(sent.prompt)
     if not 1 <= len(prompt) < base_model.context:
@@ -227,7 +227,7 @@ def _json_tokens(prompt: types.ModelInput) -> Tokens:
     parts: list[int] = []
     for chunk in prompt.chunks:
         if chunk.type != "encoded_text":
-            raise UnsupportedError(
+            raise BadRequestError(
                 f"prompt chunks must be encoded_text on the local service, got {chunk.type}"
             )
         parts.extend(chunk.tokens)
@@ -239,7 +239,7 @@ def _proto_tokens(datum: pb.Datum, index: int) -> Tokens:
     parts: list[NDArray[np.int32]] = []
     for chunk in datum.model_input:
         if chunk.WhichOneof("chunk") != "encoded_text":
-            raise UnsupportedError(
+            raise BadRequestError(
                 f"datum {index}: model_input chunks must be encoded_text on the local service, "
                 f"got {chunk.WhichOneof('chunk')}"
             )

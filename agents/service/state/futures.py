@@ -24,17 +24,13 @@ class FutureStore:
 
     def __init__(self, kept_bytes: int = 1 << 28) -> None:
         self._kept_bytes = kept_bytes
-        # No request of an earlier process has the same id.
-        self._tag = secrets.token_hex(4)
-        self._issued = 0
         self._futures: dict[str, asyncio.Future[Any]] = {}
         self._done: deque[str] = deque()
         self._bytes = 0
 
     def add(self, work: Awaitable[Any]) -> str:
         """Schedule `work`; returns the request id of its result, or of the error it ends with."""
-        request_id = f"{self._tag}-{self._issued}"
-        self._issued += 1
+        request_id = secrets.token_hex(8)
         future = self._futures[request_id] = asyncio.ensure_future(_settle(work))
         future.add_done_callback(lambda _: self._finish(request_id))
         return request_id

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from tokengym.agents.service.errors import NoRoomError, OverloadedError
+from tokengym.agents.service.errors import BadRequestError, OverloadedError
 
 # The most that one thing may take of all.
 LARGEST = 3 / 4
@@ -37,7 +37,7 @@ class Ledger:
             what: they are for, as errors name it.
 
         Raises:
-            NoRoomError: if they cannot fit.
+            BadRequestError: if they cannot fit.
             OverloadedError: if they do not fit now.
         """
         self.check(size, what)
@@ -55,10 +55,10 @@ class Ledger:
         """Check that `size` bytes for one thing can fit.
 
         Raises:
-            NoRoomError: if they cannot.
+            BadRequestError: if they cannot.
         """
         if size > (most := int(self._capacity * LARGEST)):
-            raise NoRoomError(
+            raise BadRequestError(
                 f"{what} must take at most {_mib(most)}, got {_mib(size)}; raise --memory"
             )
 

@@ -172,7 +172,7 @@ class Service:
         """Sample within the block; what is unfinished at its end is cancelled.
 
         Raises:
-            NoRoomError: if the result may be too large.
+            BadRequestError: if the result may be too large.
             OverloadedError: if there is no room for it for now.
         """
         give_back = self.ledger.take(request.result_bytes, "a sample")
@@ -199,7 +199,7 @@ class Service:
         """Queue a sampling request; returns the request id of its encoded result.
 
         Raises:
-            NoRoomError: if the result may be too large.
+            BadRequestError: if the result may be too large.
             OverloadedError: if there is no room for it for now.
         """
         request = replace(request, client=client_of(record.id))

@@ -19,6 +19,7 @@ from tokengym.agents.training.policy_trainer import service_session
 from tokengym.loopback import LocalServer, bypass_proxies
 
 VARIABLES = ("HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy")
+pytestmark = pytest.mark.filterwarnings("ignore")  # calls that the SDK deprecates
 CLOSED = 9
 """A port on which nothing listens."""
 
@@ -65,13 +66,17 @@ def set_proxy(asked: list[str], monkeypatch: pytest.MonkeyPatch) -> Iterator[Cal
         proxy.shutdown()
 
 
+@pytest.mark.usefixtures("served")
 @pytest.mark.nightly
 @pytest.mark.parametrize("variable", ["http_proxy", "ALL_PROXY"])
 def test_the_sdk_reaches_a_service_on_this_machine(
-    variable: str, service: LocalService, set_proxy: Callable[[str], None], asked: list[str]
+    variable: str,
+    starting_service: LocalService,
+    set_proxy: Callable[[str], None],
+    asked: list[str],
 ) -> None:
     set_proxy(variable)
-    asyncio.run(open_sampler(service))
+    asyncio.run(open_sampler(starting_service))
     assert asked == []
 
 
@@ -83,14 +88,17 @@ async def open_sampler(service: LocalService) -> None:
             await client.create_sampling_client_async(base_model=connection.model)
 
 
+@pytest.mark.usefixtures("served")
 @pytest.mark.nightly
 def test_a_socks_proxy_does_not_hide_a_local_service(
-    service: LocalService, set_proxy: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
+    starting_service: LocalService,
+    set_proxy: Callable[[str], None],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     pytest.importorskip("socksio", reason="an environment made before the extra asked for it")
     set_proxy("ALL_PROXY")
     monkeypatch.setenv("ALL_PROXY", f"socks5://127.0.0.1:{CLOSED}")
-    asyncio.run(open_sampler(service))
+    asyncio.run(open_sampler(starting_service))
 
 
 @pytest.mark.nightly

@@ -20,7 +20,19 @@ from tokengym.agents import RunFolder, datum, sample_prompts
 if TYPE_CHECKING:
     from tokengym.agents.service import LocalService
 
+# Calls that the SDK deprecates.
+pytestmark = pytest.mark.filterwarnings("ignore")
+
 SCRIPTS = Path(__file__).parents[2] / "examples" / "plain_python"
+
+
+@pytest.fixture
+def sampler(starting_service: LocalService) -> Any:
+    """A client that samples from the starting policy."""
+    client = tinker.ServiceClient(
+        base_url=starting_service.base_url, api_key=starting_service.api_key
+    )
+    return client.create_sampling_client(base_model=starting_service.model_name)
 
 
 @dataclass
@@ -38,8 +50,7 @@ class Counting:
         return self.client.get_tokenizer()
 
 
-def test_replies_come_in_order_and_a_prompt_is_read_once(run: Any) -> None:
-    sampler = run.save_weights_and_get_sampling_client()
+def test_replies_come_in_order_and_a_prompt_is_read_once(sampler: Any) -> None:
     counting: Any = Counting(sampler)
     prompts: list[Any] = [[5, 6, 7], [5, 6], tinker.ModelInput.from_ints([5, 6, 7]), [9], [5, 6]]
     greedy: dict[str, Any] = {"max_tokens": 4, "temperature": 0.0}
@@ -49,8 +60,7 @@ def test_replies_come_in_order_and_a_prompt_is_read_once(run: Any) -> None:
     assert [[reply.tokens for reply in group] for group in groups] == [[one] * 2 for one in alone]
 
 
-def test_repetitions_of_a_prompt_get_replies_of_their_own(run: Any) -> None:
-    sampler = run.save_weights_and_get_sampling_client()
+def test_repetitions_of_a_prompt_get_replies_of_their_own(sampler: Any) -> None:
     first, second = sample_prompts(sampler, [[5, 6]] * 2, 3, max_tokens=8, seed=1)
     assert [len(first), len(second)] == [3, 3]
     assert [reply.tokens for reply in first] != [reply.tokens for reply in second]

@@ -14,6 +14,9 @@ import pytest
 if TYPE_CHECKING:
     from tokengym.agents.service import LocalService
 
+# Calls that the SDK deprecates.
+pytestmark = pytest.mark.filterwarnings("ignore")
+
 SCRIPT = Path(__file__).parents[2] / "examples" / "grpo.py"
 
 
