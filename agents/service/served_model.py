@@ -148,14 +148,6 @@ class ServedModel:
             raise
         return spec
 
-    def status(self) -> dict[str, Any]:
-        """Return counts for the status route."""
-        return {
-            "training_runs": len(self.trainer.runs),
-            **self.sampled_weights.status(),
-            **self.sampler.status(),
-        }
-
 
 def check_attention(base_model: BaseModel) -> None:
     """Check that our attention gives this model the same logits as its own.
@@ -172,8 +164,8 @@ def check_attention(base_model: BaseModel) -> None:
     replies = generator.integers(0, base_model.vocabulary, (2, 4))
     pair = [np.concatenate([prompt, reply]).astype(np.int32) for reply in replies]
     try:
-        if kinds > LAYER_KINDS:
-            raise NotImplementedError(f"it has layers of kinds {sorted(kinds - LAYER_KINDS)}")
+        if others := kinds - LAYER_KINDS:
+            raise NotImplementedError(f"it has layers of kinds {sorted(others)}")
         ids = torch.tensor(np.stack(pair), dtype=torch.long, device=base_model.device)
         with torch.inference_mode():
             expected = model(input_ids=ids, use_cache=False).logits[:, -1].float()

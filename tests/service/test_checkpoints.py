@@ -84,16 +84,6 @@ def test_kill_at_any_moment_leaves_one_whole_checkpoint(tmp_path: Path) -> None:
     assert max(float(line[0]) for line in lines) > 1
 
 
-def test_what_is_saved_is_loaded(tmp_path: Path) -> None:
-    tensors = {"x": torch.arange(6.0).reshape(2, 3), "y": torch.tensor(7.0)}
-    CheckpointStore(tmp_path).save(PATH, tensors, INFO, overwrite=False)
-    loaded, info = CheckpointStore(tmp_path).load(PATH)
-    assert info == INFO
-    assert {name: tensor.tolist() for name, tensor in loaded.items()} == {
-        name: tensor.tolist() for name, tensor in tensors.items()
-    }
-
-
 def test_a_damaged_checkpoint_is_named_and_only_others_listed(tmp_path: Path) -> None:
     store = CheckpointStore(tmp_path)
     paths = {name: CheckpointPath(RUN, "weights", name) for name in ("sound", "cut", "flipped")}

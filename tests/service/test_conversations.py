@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
+from tinker.types import SamplingParams
 
 from tests.service.toy import VOCABULARY
 from tokengym.agents.service.engine.base_model import load_base_model
@@ -16,7 +17,6 @@ from tokengym.agents.service.generation import decoder
 from tokengym.agents.service.generation.jobs import SampleRequest, SampleResult
 from tokengym.agents.service.generation.sampled_weights import BASE
 from tokengym.agents.service.generation.sampler import Sampler
-from tokengym.agents.service.generation.token_sampling import TokenSampling
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -68,7 +68,7 @@ class Conversations:
         while running or due:
             for _, one in [item for item in due if item[0] <= step]:
                 prompt: Tokens = np.array(texts[one], np.int32)
-                sampling = TokenSampling(100 * one + len(logprobs[one]))
+                sampling = SamplingParams(seed=100 * one + len(logprobs[one]))
                 running[one] = Future()
                 request = SampleRequest(BASE, prompt, 1, sampling, REPLY, frozenset())
                 self._sampler.submit(request, running[one])

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 import torch
+from tinker.types import SamplingParams
 
 from tokengym.agents.service.config import Precision, ServiceConfig
 from tokengym.agents.service.engine.checkpoints import CheckpointStore
 from tokengym.agents.service.generation.jobs import SampleRequest, SampleResult, Sequence
-from tokengym.agents.service.generation.token_sampling import TokenSampling
 from tokengym.agents.service.served_model import ServedModel
 from tokengym.agents.toy_model import MODEL_DIR
 
@@ -46,7 +46,13 @@ def _request(number: int, longer: int = 0) -> SampleRequest:
     more = generator.integers(0, 300, number % 5 + longer * number)
     prompt = np.r_[np.arange(LONG), more].astype(np.int32)
     return SampleRequest(
-        "base", prompt, 2, TokenSampling(number), 3 + number % 6, frozenset(), score=number % 2 == 0
+        "base",
+        prompt,
+        2,
+        SamplingParams(seed=number),
+        3 + number % 6,
+        frozenset(),
+        score=number % 2 == 0,
     )
 
 
@@ -110,7 +116,7 @@ def test_turns_that_were_remembered_change_no_bit_of_the_next(
 
     def sample(model: ServedModel) -> list[Sequence]:
         future: Future[SampleResult] = Future()
-        sampling = TokenSampling(len(text))
+        sampling = SamplingParams(seed=len(text))
         model.sampler.submit(SampleRequest("base", text, 2, sampling, 5, frozenset()), future)
         while model.sampler.busy:
             model.sampler.step()

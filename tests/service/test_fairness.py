@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
+from tinker.types import SamplingParams
 
 from tests.service.toy import VOCABULARY, sampler_with
 from tokengym.agents.service.engine.compute_thread import ComputeThread, Pieces
 from tokengym.agents.service.generation.jobs import SampleRequest, SampleResult
 from tokengym.agents.service.generation.sampled_weights import BASE
-from tokengym.agents.service.generation.token_sampling import TokenSampling
 
 if TYPE_CHECKING:
     from tokengym.agents.service.engine.base_model import BaseModel
@@ -74,7 +74,7 @@ def test_a_client_has_no_claim_to_time_before_it_came() -> None:
 
 def _request(client: str, count: int, length: int, tokens: int, weights: str = BASE) -> Any:
     prompt = np.random.default_rng(length).integers(0, VOCABULARY, length).astype(np.int32)
-    sampling = TokenSampling(seed=count)
+    sampling = SamplingParams(seed=count)
     return SampleRequest(
         weights, prompt, count, sampling, tokens, frozenset(), score=True, client=client
     )

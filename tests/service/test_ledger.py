@@ -12,12 +12,12 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tinker.types import SamplingParams
 
 from tokengym.agents.service.config import ServiceConfig
 from tokengym.agents.service.errors import BadRequestError, OverloadedError, ServiceError
 from tokengym.agents.service.generation.jobs import SampleRequest, SampleResult
 from tokengym.agents.service.generation.sampled_weights import BASE
-from tokengym.agents.service.generation.token_sampling import TokenSampling
 from tokengym.agents.service.state.ledger import Ledger
 from tokengym.agents.service.state.service import Service
 
@@ -73,7 +73,7 @@ def test_what_does_not_fit_is_refused_by_name_or_waits(model_dir: Path, tmp_path
         record = service.open_sampler(session.id, 0, model.name, None)
         prompt = np.arange(9, dtype=np.int32)
         request = SampleRequest(
-            BASE, prompt, 256, TokenSampling(1), 200, frozenset(), topk_sample=300
+            BASE, prompt, 256, SamplingParams(seed=1), 200, frozenset(), topk_sample=300
         )
         with pytest.raises(BadRequestError, match=r"a sample must take at most .* raise --memory"):
             service.sample(record, request, _count)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 import torch
+from tinker.types import SamplingParams
 from torch.autograd.graph import saved_tensors_hooks
 
 from tests.service.toy import VOCABULARY, sampler_with
@@ -16,7 +17,6 @@ from tokengym.agents.service.engine.adapters import LoraAdapter, LoraSpec
 from tokengym.agents.service.engine.forward import packed_forward
 from tokengym.agents.service.engine.memory import LEAST_BATCH, STEP, divided
 from tokengym.agents.service.generation.jobs import SampleRequest, SampleResult
-from tokengym.agents.service.generation.token_sampling import TokenSampling
 
 if TYPE_CHECKING:
     from tokengym.agents.service.engine.base_model import BaseModel
@@ -38,12 +38,13 @@ def _sample(base_model: BaseModel, capacity: int) -> tuple[list[list[int]], int]
         prompt = np.arange(10 * number, 10 * number + 12, dtype=np.int32)
         futures.append(Future())
         sampler.submit(
-            SampleRequest("base", prompt, 4, TokenSampling(number), 6, frozenset()), futures[-1]
+            SampleRequest("base", prompt, 4, SamplingParams(seed=number), 6, frozenset()),
+            futures[-1],
         )
     most = 0
     while sampler.busy:
         sampler.step()
-        most = max(most, sampler.status()["running_sequences"])
+        most = max(most, sum(len(batch.rows) for batch in sampler._batches.values()))
     return [one.tokens.tolist() for future in futures for one in future.result().sequences], most
 
 
@@ -114,7 +115,7 @@ def test_a_client_keeps_the_conversations_of_its_last_weights(base_model: BaseMo
     for weights in ("a", "b", "c", "a", "d"):
         future: Future[SampleResult] = Future()
         prompt = np.arange(9, dtype=np.int32)
-        request = SampleRequest(weights, prompt, 1, TokenSampling(1), 3, frozenset())
+        request = SampleRequest(weights, prompt, 1, SamplingParams(seed=1), 3, frozenset())
         sampler.submit(request, future)
         while sampler.busy:
             sampler.step()

@@ -255,21 +255,21 @@ def test_a_model_without_a_chat_template_names_the_other_route(service: LocalSer
 def test_a_client_that_goes_leaves_nothing_behind(
     harness: openai.OpenAI, starting_service: LocalService
 ) -> None:
-    before = status(starting_service)["held_bytes"]
+    before = status(starting_service)["bytes_of_requests"]
     # So hot that hardly any reply ends by itself before it was looked at.
     options: dict[str, Any] = {"n": 64, "max_tokens": 800, "temperature": 2.0, "logprobs": 0}
     hasty = harness.with_options(timeout=0.3, max_retries=0)
     with ThreadPoolExecutor(1) as threads:
         name = starting_service.model_name
         gone = threads.submit(lambda: hasty.completions.create(model=name, prompt="a", **options))
-        while status(starting_service)["held_bytes"] == before and not gone.done():
+        while status(starting_service)["bytes_of_requests"] == before and not gone.done():
             pass
         assert not gone.done()
         with pytest.raises(openai.APITimeoutError):
             gone.result()
     for _ in range(100):
-        if status(starting_service)["held_bytes"] == before:
+        if status(starting_service)["bytes_of_requests"] == before:
             break
         time.sleep(0.1)
-    assert status(starting_service)["held_bytes"] == before
+    assert status(starting_service)["bytes_of_requests"] == before
     assert " ERROR " not in starting_service.log_path.read_text()

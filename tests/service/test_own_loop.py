@@ -86,20 +86,13 @@ def test_every_kind_of_choice_trains(
 
 def test_a_resumed_run_has_the_rate_of_its_step(service: LocalService, tmp_path: Path) -> None:
     given = config(service, tmp_path, 4)
-    rates = [row["optim/lr"] for row in run(service, given, Algorithm(), "linear")]
-    assert rates == pytest.approx([given.learning_rate * left / 4 for left in (4, 3, 2, 1)])
-    rows = run(service, config(service, tmp_path, 5), Algorithm(), "linear")
+    rates = [row["optim/lr"] for row in run(service, given, Algorithm(), "linear", 2)]
+    # It rises for two steps to the schedule's.
+    shares = [1 / 2, 3 / 4, 2 / 4, 1 / 4]
+    assert rates == pytest.approx([given.learning_rate * share for share in shares])
+    rows = run(service, config(service, tmp_path, 5), Algorithm(), "linear", 2)
     assert [row["step"] for row in rows] == [0, 1, 2, 3, 4]
     assert rows[4]["optim/lr"] == pytest.approx(given.learning_rate / 5)
-
-
-def test_the_rate_rises_to_its_schedule(service: LocalService, tmp_path: Path) -> None:
-    given = config(service, tmp_path, 4)
-    rows = run(service, given, Algorithm(), "linear", 2)
-    shares = [1 / 2, 3 / 4, 2 / 4, 1 / 4]
-    assert [row["optim/lr"] for row in rows] == pytest.approx(
-        [given.learning_rate * share for share in shares]
-    )
 
 
 def test_asked_to_the_next_groups_are_sampled_one_step_ahead(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 import torch
-from tinker.types import AdamParams
+from tinker.types import AdamParams, SamplingParams
 
 from tests.every import every
 from tests.service.toy import at_once
@@ -26,7 +26,6 @@ from tokengym.agents.service.errors import BadRequestError
 from tokengym.agents.service.generation.decoder import KeptDecoder
 from tokengym.agents.service.generation.jobs import SampleRequest, SampleResult
 from tokengym.agents.service.generation.sampler import Sampler
-from tokengym.agents.service.generation.token_sampling import TokenSampling
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -39,7 +38,7 @@ def _sampled(sampler: Sampler, prompts: list[np.ndarray]) -> list[tuple[np.ndarr
     futures: list[Future[SampleResult]] = []
     for seed, prompt in enumerate(prompts):
         futures.append(Future())
-        request = SampleRequest("run", prompt, 8, TokenSampling(seed), 20, frozenset())
+        request = SampleRequest("run", prompt, 8, SamplingParams(seed=seed), 20, frozenset())
         sampler.submit(request, futures[-1])
     while sampler.busy:
         sampler.step()

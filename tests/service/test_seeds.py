@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 import torch
+from tinker.types import SamplingParams
 
 from tokengym.agents.service.engine.adapters import LoraSpec, LoraWeights
 from tokengym.agents.service.generation.jobs import SampleRequest
-from tokengym.agents.service.generation.token_sampling import TokenSampling
 from tokengym.agents.service.state.seeds import SeedSource
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 REQUEST = SampleRequest(
-    "key", np.arange(5, dtype=np.int32), 2, TokenSampling(None), 8, frozenset([3, 1])
+    "key", np.arange(5, dtype=np.int32), 2, SamplingParams(seed=None), 8, frozenset([3, 1])
 )
 
 
@@ -43,7 +43,7 @@ def test_equal_seeds_give_equal_and_distinct_seeds() -> None:
         replace(REQUEST, max_tokens=9),
         replace(REQUEST, stop_tokens=frozenset([3])),
         replace(REQUEST, stop_strings=("x",)),
-        replace(REQUEST, sampling=TokenSampling(None, temperature=0.5)),
+        replace(REQUEST, sampling=SamplingParams(seed=None, temperature=0.5)),
     ],
 )
 def test_a_requests_seed_depends_on_all_of_it(other: SampleRequest) -> None:

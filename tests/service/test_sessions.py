@@ -178,7 +178,7 @@ def test_a_client_that_slept_finds_its_run_sampler_and_place(
             await _create(service, str(number), 256)
         await service.end_silent_sessions()
         assert bool(service.parking.written) == bool(others)
-        assert service.status()["held_bytes"] <= service.ledger.for_runs
+        assert service.status()["bytes_of_runs"] <= service.ledger.for_runs
         answers = [(await train(5, losses(4))).logprobs[0].tolist()]
         # A request that comes a second time is not carried out again.
         answers += [await train(6, lambda _: adam()), await train(6, lambda _: adam())]
@@ -217,7 +217,7 @@ def test_only_silent_or_oversized_clients_are_ended(model_dir: Path, tmp_path: P
             service.finish_session(run_id.split(":")[0], "success")
         await service.call(runs[-1].split(":")[0], lambda: None)
         async with asyncio.timeout(20):
-            while service.status()["held_bytes"] or service.parking.written:
+            while any(service.status()[of] for of in ("bytes_of_runs", "bytes_of_files")):
                 await asyncio.sleep(0.01)
         assert list((tmp_path / "parked").iterdir()) == []
         await asyncio.to_thread(service.stop)

@@ -7,9 +7,9 @@ import pytest
 import torch
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
+from tinker.types import SamplingParams
 
 from tokengym.agents.service.generation.token_sampling import (
-    TokenSampling,
     sample_tokens,
     sequence_key,
     uniforms,
@@ -19,7 +19,7 @@ logit_lists = st.lists(st.floats(-5, 5, width=32), min_size=2, max_size=12)
 GRID = 2000
 
 
-def _shares(logits: list[float], draw: TokenSampling) -> np.ndarray:
+def _shares(logits: list[float], draw: SamplingParams) -> np.ndarray:
     """The share of each token when the uniform numbers are an even grid: no luck involved."""
     rows = torch.tensor([logits]).expand(GRID, -1)
     tokens, _, _ = sample_tokens(rows, [draw] * GRID, (np.arange(GRID) + 0.5) / GRID)
@@ -37,7 +37,7 @@ def test_tokens_are_drawn_from_the_tempered_distribution(
     logits: list[float], temperature: float
 ) -> None:
     expected = _softmax(np.array(logits) / temperature)
-    got = _shares(logits, TokenSampling(0, temperature=temperature))
+    got = _shares(logits, SamplingParams(seed=0, temperature=temperature))
     np.testing.assert_allclose(got, expected, atol=1.5 / GRID)
 
 
@@ -47,7 +47,7 @@ def test_tokens_are_drawn_where_the_running_sum_passes(vocabulary: int, seed: in
     generator = np.random.default_rng(seed)
     logits = torch.from_numpy(4.0 * generator.normal(size=(50, vocabulary))).float()
     numbers = generator.random(50)
-    tokens, _, _ = sample_tokens(logits, [TokenSampling(0)] * 50, numbers)
+    tokens, _, _ = sample_tokens(logits, [SamplingParams(seed=0)] * 50, numbers)
     sums = np.cumsum(torch.softmax(logits.double(), -1).numpy(), -1)
     at = np.arange(50), tokens
     # Single precision moves the borders between tokens, and moves none past its neighbour.
@@ -61,7 +61,7 @@ def test_only_tokens_with_weight_can_be_drawn() -> None:
     logits[0, [0, 1, 150]] = torch.tensor([0.5, 1e-9, 0.5]).log()
 
     def drawn(number: float) -> int:
-        return int(sample_tokens(logits, [TokenSampling(0)], np.array([number]))[0][0])
+        return int(sample_tokens(logits, [SamplingParams(seed=0)], np.array([number]))[0][0])
 
     border = 0.5 / (1.0 + 1e-9)
     assert [drawn(border + by * 1e-9) for by in (-0.5, 0.5, 1.5)] == [0, 1, 150]
@@ -77,7 +77,7 @@ def test_top_k_keeps_the_k_likeliest_in_proportion(logits: list[float], k: int) 
     expected = np.zeros(len(logits))
     expected[kept] = weights[kept] / weights[kept].sum()
     np.testing.assert_allclose(
-        _shares(logits, TokenSampling(0, top_k=k)), expected, atol=1.5 / GRID
+        _shares(logits, SamplingParams(seed=0, top_k=k)), expected, atol=1.5 / GRID
     )
 
 
@@ -96,7 +96,7 @@ def test_top_p_counts_among_the_tokens_that_top_k_keeps(
     # Rounding may decide where tokens are as likely as each other, or reach p exactly.
     assume(np.abs(before - p).min() > 1e-4 and (np.diff(weights) < -1e-4).all())
     expected = np.where(before < p, kept, 0.0)
-    shares = np.sort(_shares(logits, TokenSampling(0, top_k=k, top_p=p)))[::-1]
+    shares = np.sort(_shares(logits, SamplingParams(seed=0, top_k=k, top_p=p)))[::-1]
     assert np.count_nonzero(shares[len(kept) :]) == 0
     np.testing.assert_allclose(shares[: len(kept)], expected / expected.sum(), atol=1.5 / GRID)
 
@@ -106,7 +106,7 @@ def test_top_p_counts_among_the_tokens_that_top_k_keeps(
 def test_the_reported_number_is_the_models_own_log_probability(
     logits: list[float], temperature: float, k: int
 ) -> None:
-    draw = TokenSampling(0, temperature=temperature, top_k=k, top_p=0.9)
+    draw = SamplingParams(seed=0, temperature=temperature, top_k=k, top_p=0.9)
     tokens, logprobs, _ = sample_tokens(torch.tensor([logits]), [draw], np.array([0.3]))
     expected = np.log(_softmax(np.array(logits)))[tokens[0]]
     np.testing.assert_allclose(logprobs[0], expected, atol=1e-5)
@@ -121,8 +121,8 @@ def test_a_row_draws_the_same_in_every_batch(seed: int, others: int) -> None:
         [sequence_key(seed, 0), *(sequence_key(1, i) for i in range(others))], np.uint64
     )
     places = np.full(others + 1, 3)
-    samplings = [TokenSampling(seed, top_p=0.9)] + [
-        TokenSampling(1, temperature=0.5, top_k=5)
+    samplings = [SamplingParams(seed=seed, top_p=0.9)] + [
+        SamplingParams(seed=1, temperature=0.5, top_k=5)
     ] * others
     together, _, _ = sample_tokens(logits, samplings, uniforms(keys, places))
     alone, _, _ = sample_tokens(logits[:1], samplings[:1], uniforms(keys[:1], places[:1]))
@@ -147,7 +147,7 @@ def test_ids_without_a_token_are_never_sampled() -> None:
     logits = torch.tensor([[0.0, 3.0, 1.0, 9.0]]).repeat(200, 1)
     numbers = np.linspace(0, 1, 200, endpoint=False)
     for temperature in (0.0, 0.7, 1.0):
-        draws = [TokenSampling(1, temperature=temperature)] * 200
+        draws = [SamplingParams(seed=1, temperature=temperature)] * 200
         found, logprobs, every = sample_tokens(logits, draws, numbers, torch.tensor([1, 3]))
         assert set(found.tolist()) == ({2} if temperature == 0 else {0, 2})
         expected = torch.log_softmax(logits, -1)

@@ -152,19 +152,6 @@ def test_a_seed_fixes_the_adapter(model_dir: Path) -> None:
     first, same, other = (adapter.parameters for adapter in adapters)
     assert all(torch.equal(first[n], same[n]) for n in first)
     assert any(not torch.equal(first[n], other[n]) for n in first)
-    for parameter in first.values():
-        torch.nn.init.normal_(parameter, std=0.05)
-    adapters[0].attach()
-    ids = torch.arange(20)[None]
-    adapted = base_model.trained(input_ids=ids).logits.detach()
-    plain = base_model.sampled(input_ids=ids).logits.detach()
-    weights = adapters[0].export()
-    for name, (a, b, _) in weights.adapters().items():
-        layer: Any = base_model.sampled.get_submodule(name)
-        layer.weight = torch.nn.Parameter(layer.weight + weights.spec.scaling * b @ a)
-    merged = base_model.sampled(input_ids=ids).logits.detach()
-    assert float((adapted - plain).abs().max()) > 0.01
-    assert float((adapted - merged).abs().max()) < 1e-4
 
 
 def test_several_targets_a_token_are_weighted_each(run: Any) -> None:

@@ -102,7 +102,8 @@ def resident_bytes(device: torch.device) -> int:
 def activation_bytes(model: Any) -> int:
     """Measure the activations that a backward pass keeps, in bytes for each position.
 
-    An adapter on every layer is assumed.
+    An adapter on every layer is assumed. The keys of a shared prompt are counted once, though each
+    sequence keeps a copy.
     """
     saved: dict[int, int] = {}
     weights = {parameter.untyped_storage().data_ptr() for parameter in model.parameters()}

@@ -8,10 +8,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
+from tinker.types import SamplingParams
 
 from tokengym.agents.service.engine.forward import TokenScores
 from tokengym.agents.service.engine.groups import Tokens
-from tokengym.agents.service.generation.token_sampling import TokenSampling, sequence_key
+from tokengym.agents.service.generation.token_sampling import sequence_key
 
 # The memory of a sampled sequence, of one of its tokens, and of one of the likeliest tokens at a
 # place, with its copies while it is encoded.
@@ -26,7 +27,7 @@ class SampleRequest:
         weights: key of the weights to sample from.
         prompt: token ids, at least one.
         count: number of sequences.
-        sampling: temperature, top-k, top-p and seed.
+        sampling: temperature, top-k, top-p and seed; the rest of it is in the fields below.
         max_tokens: longest sequence, at least one token.
         stop_tokens: ids that end a sequence (the id itself is part of it).
         stop_strings: texts that end a sequence once they occur in it.
@@ -41,7 +42,7 @@ class SampleRequest:
     weights: str
     prompt: Tokens
     count: int
-    sampling: TokenSampling
+    sampling: SamplingParams
     max_tokens: int
     stop_tokens: frozenset[int]
     stop_strings: tuple[str, ...] = ()

@@ -113,13 +113,6 @@ class SampledWeights:
                 layer.attach_for_sampling(adapters.get(name))
             self._current = key
 
-    def status(self) -> dict[str, int]:
-        """Return counts for the status route."""
-        return {
-            "resident_adapters": len(self._adapters),
-            "unnamed_adapters": len(self._unnamed),
-        }
-
     def _adapter(self, key: str) -> LoraWeights:
         weights = self._adapters.get(key) or self._read(key)
         if key in self._unnamed:

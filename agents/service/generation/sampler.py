@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, InvalidStateError
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 import torch
@@ -317,8 +316,3 @@ class Sampler:
             batch.decoder.release(row.number, np.array(row.sequence.tokens, np.int32))
             row.job.close_one()
         batch.rows = [row for place, row in enumerate(batch.rows) if place not in ended]
-
-    def status(self) -> dict[str, Any]:
-        """Return counts for the status route."""
-        batches = list(self._batches.values())  # They change meanwhile.
-        return {"running_sequences": sum(len(batch.rows) for batch in batches)}

@@ -8,37 +8,14 @@ top-p shape the choice, not the number. forward_backward computes the same numbe
 token, but for rounding, so the importance ratio of a fresh sample is one at every temperature.
 """
 
-from dataclasses import dataclass
-
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from tinker.types import SamplingParams
 
 # splitmix64: the increment and the two multipliers of its finaliser.
 _STEP, _MIX_1, _MIX_2 = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
 _MASK = (1 << 64) - 1
-
-
-@dataclass(frozen=True)
-class TokenSampling:
-    """How the tokens of a sequence are sampled.
-
-    Attributes:
-        seed: 64-bit seed of the request; `None` until the service has chosen one.
-        temperature: 0 takes the likeliest token.
-        top_k: keep this many tokens; 0 or less keeps all.
-        top_p: keep the likeliest tokens that together have this probability.
-    """
-
-    seed: int | None
-    temperature: float = 1.0
-    top_k: int = -1
-    top_p: float = 1.0
-
-    @property
-    def filtered(self) -> bool:
-        """Whether top-k or top-p removes any token."""
-        return self.temperature > 0 and (self.top_k > 0 or self.top_p < 1.0)
 
 
 def sequence_key(seed: int, sample: int) -> int:
@@ -57,7 +34,7 @@ def uniforms(keys: NDArray[np.uint64], positions: NDArray[np.int64]) -> NDArray[
 
 def sample_tokens(
     logits: torch.Tensor,
-    samplings: list[TokenSampling],
+    samplings: list[SamplingParams],
     numbers: NDArray[np.float64],
     missing: torch.Tensor | None = None,
 ) -> tuple[NDArray[np.int64], NDArray[np.float32], torch.Tensor]:
@@ -65,7 +42,7 @@ def sample_tokens(
 
     Args:
         logits: float32 [R, vocab].
-        samplings: how each row is sampled.
+        samplings: temperature, top-k and top-p of each row.
         numbers: a uniform number in [0, 1) for each row.
         missing: ids that are never sampled.
 
@@ -82,7 +59,11 @@ def sample_tokens(
     else:
         divisor = torch.from_numpy(np.where(temperature == 0, 1.0, temperature)).to(logits)
         weights = torch.softmax(logits / divisor[:, None], dim=-1)
-    cut = [row for row, sampling in enumerate(samplings) if sampling.filtered]
+    cut = [
+        row
+        for row, sampling in enumerate(samplings)
+        if sampling.temperature > 0 and (sampling.top_k > 0 or sampling.top_p < 1.0)
+    ]
     if cut:
         index = torch.tensor(cut, device=logits.device)
         weights[index] = _filtered(weights[index], [samplings[row] for row in cut])
@@ -108,7 +89,7 @@ def _drawn(weights: torch.Tensor, numbers: torch.Tensor) -> torch.Tensor:
     return torch.searchsorted(cumulative, target, right=True).clamp_(max=last)[:, 0]
 
 
-def _filtered(weights: torch.Tensor, samplings: list[TokenSampling]) -> torch.Tensor:
+def _filtered(weights: torch.Tensor, samplings: list[SamplingParams]) -> torch.Tensor:
     vocabulary = weights.shape[-1]
     ordered, order = torch.sort(weights, dim=-1, descending=True, stable=True)
     k = torch.tensor(

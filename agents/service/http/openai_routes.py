@@ -5,7 +5,6 @@ import json
 import secrets
 import time
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from functools import partial
 from typing import Any
@@ -35,8 +34,6 @@ from tokengym.agents.service.state.service import Service
 
 FORMATS: web.AppKey[Mapping[str, ChatFormat]] = web.AppKey("formats", Mapping)
 """How each model writes chats, by its name."""
-_THREADS = ThreadPoolExecutor(2, "prompts")
-"""Where prompts are tokenised: a large one leaves a thread to the small ones of others."""
 
 
 async def _complete(request: web.Request, service: Service, kind: type[Body]) -> Answer:
@@ -49,9 +46,7 @@ async def _complete(request: web.Request, service: Service, kind: type[Body]) ->
     # Many may wait for a thread.
     give_back = service.ledger.take(PARSED * (request.content_length or CONTENT_BYTES), "a prompt")
     try:
-        requests = await asyncio.get_running_loop().run_in_executor(
-            _THREADS, sampling_requests, body, weights, model.base_model, form
-        )
+        requests = await asyncio.to_thread(sampling_requests, body, weights, model.base_model, form)
     finally:
         give_back()
     # A client that goes cancels this, and with it what is sampled.

@@ -22,7 +22,6 @@ from tokengym.agents.service.engine.losses import LOSSES
 from tokengym.agents.service.engine.trainer import Datum, LossRequest, LossResult
 from tokengym.agents.service.errors import BadRequestError
 from tokengym.agents.service.generation.jobs import SampleRequest, SampleResult
-from tokengym.agents.service.generation.token_sampling import TokenSampling
 
 MAX_SAMPLES = 1024
 MAX_TOPK = 1024
@@ -136,12 +135,7 @@ def sample_request(sent: types.SampleRequest, weights: str, base_model: BaseMode
         weights=weights,
         prompt=prompt,
         count=sent.num_samples,
-        sampling=TokenSampling(
-            seed=params.seed,
-            temperature=float(params.temperature),
-            top_k=params.top_k,
-            top_p=float(params.top_p),
-        ),
+        sampling=params,
         max_tokens=max_tokens,
         stop_tokens=stop_tokens,
         stop_strings=stop_strings,

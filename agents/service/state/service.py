@@ -261,9 +261,10 @@ class Service:
         return {
             "sessions": len(self.registry.sessions),
             "samplers": len(self.registry.samplers),
-            "held_bytes": self.ledger.requests + self.parking.held,
-            "parked_bytes": self.parking.written,
-            "models": [model.status() for model in self.models],
+            "training_runs": len(self.registry.runs),
+            "bytes_of_requests": self.ledger.requests,
+            "bytes_of_runs": self.parking.held,
+            "bytes_of_files": self._spilled,
         }
 
     @property
@@ -311,7 +312,7 @@ class Service:
         if request.sampling.seed is not None:
             return request
         seed = self.seeds.request(lineage, request)
-        return replace(request, sampling=replace(request.sampling, seed=seed))
+        return replace(request, sampling=request.sampling.model_copy(update={"seed": seed}))
 
     def _write_run(self, run_id: str, model: ServedModel, spec: LoraSpec, metadata: Any) -> None:
         record = {"base_model": model.name, "lora": asdict(spec), "user_metadata": metadata}
