@@ -165,7 +165,7 @@ def check_attention(base_model: BaseModel) -> None:
     pair = [np.concatenate([prompt, reply]).astype(np.int32) for reply in replies]
     try:
         if others := kinds - LAYER_KINDS:
-            raise NotImplementedError(f"it has layers of kinds {sorted(others)}")
+            raise NotImplementedError(f"it has layers of types {sorted(others)}")
         ids = torch.tensor(np.stack(pair), dtype=torch.long, device=base_model.device)
         with torch.inference_mode():
             expected = model(input_ids=ids, use_cache=False).logits[:, -1].float()

@@ -224,7 +224,7 @@ class KeptDecoder:
         whole = places == list(range(len(places)))
         chosen = slice(0, len(places)) if whole else torch.tensor(places, dtype=torch.long)
         for layer, former in enumerate(self._states):
-            # What lies past a sequence's end is multiplied by zero, and has to be finite.
+            # Entries past the end are masked; they must be finite because 0 · inf is NaN.
             states = former.new_zeros(2, count, former.shape[2], room, former.shape[4])
             states[:, : len(slots), :, :longest] = former[:, chosen, :, :longest]
             self._states[layer] = states
