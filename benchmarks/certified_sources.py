@@ -37,7 +37,7 @@ class Gem(Source):
 
     Args:
         name: id, such as `game:Mastermind-v0-hard`.
-        best: what naming the secret at once is said to earn; if `None`, nothing is said.
+        best: the return claimed for naming the secret at once; `None` without a claim.
     """
 
     def __init__(self, name: str, best: float | None = None) -> None:
@@ -67,7 +67,7 @@ class SkyRL(Source):
     Args:
         name: id, such as `gsm8k`.
         prompts: rows with a prompt, which is messages, and an answer.
-        best: what the answer is said to earn.
+        best: the return claimed for the answer.
     """
 
     def __init__(self, name: str, prompts: str, best: float) -> None:

@@ -206,7 +206,7 @@ def each(rows: Iterable[Row]) -> str:
 
 
 def _named(row: Row) -> str:
-    """Return the words that name an environment, without what is said of its right replies."""
+    """Return the words that name an environment, without its right replies."""
     options = {k: v for k, v in row["options"].items() if k not in _OF_REPLIES}
     return command(row["target"], options)
 

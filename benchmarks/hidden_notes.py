@@ -27,8 +27,8 @@ from tokengym.rewards.arrays import Floats
 from tokengym.rewards.estimates import Estimate, mean_estimate
 
 BLOCK, LEVELS = "hidden_notes.py", ("L2", "private")
-ORACLE, LOGISTIC = "models the kinds and their columns (`oracle`)", "regression (`logistic`)"
-DEAF, GULLIBLE = "exact, but ignores what it is told", "exact, but takes it at face value"
+ORACLE, LOGISTIC = "models the types and their columns (`oracle`)", "regression (`logistic`)"
+DEAF, GULLIBLE = "exact, but ignores the challenger", "exact, but takes it at face value"
 
 
 def _ignores(world: World, _turn: Turn, _rng: np.random.Generator) -> str:
@@ -86,8 +86,8 @@ def measure(level: str, count: int) -> tuple[list[tuple[str, ...]], list[str]]:
     flips = np.mean([first[0] != last[0] for first, last in moved])
     shifts = np.mean([np.abs(last[1] - first[1]).max() > 0.1 for first, last in moved])
     return rows, [
-        f"At `{level}`, paired by Task, modelling the kinds earns "
-        f"{_mean(scripted[ORACLE] - scripted[DEAF])} more than ignoring what is said, and "
+        f"At `{level}`, paired by Task, modelling the types earns "
+        f"{_mean(scripted[ORACLE] - scripted[DEAF])} more than ignoring the challenger, and "
         f"believing everything {_mean(scripted[DEAF] - scripted[GULLIBLE])} less. Off script it "
         f"earns {_mean(off[ORACLE] - off[LOGISTIC])} more than regression. The "
         f"challenge changes the oracle's label in {flips:.0%} of debates, and a probability of its "
