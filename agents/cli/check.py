@@ -107,8 +107,9 @@ def _show_checks(
     with closing(executor.run(work, todo)) as results:
         for number, one in results:
             found[number] = one
-            progress("levels", len(found), len(todo))
+            progress("", 0, 0)  # no bar while a table is printed
             show(check_table(one))
+            progress("levels", len(found), len(todo))
             if asked.json_file is not None:  # now: the next level may take minutes
                 rows = [found[at].to_dict() for at in sorted(found)]
                 asked.json_file.write_text(json.dumps(rows, indent=1, allow_nan=False) + "\n")

@@ -167,6 +167,7 @@ def _add_command(name: str, extra: str, what: str) -> None:
 
         from tokengym.agents.probe.campaign import run_campaign
         from tokengym.agents.probe.verdict import exit_status
+        from tokengym.agents.reports.progress import progress_bars
 
         module = import_module(f"tokengym.agents.probe.{extra}_trainers")
         torch.set_num_threads(1)  # of so small a model more would be slower
@@ -176,11 +177,16 @@ def _add_command(name: str, extra: str, what: str) -> None:
         with (
             TemporaryDirectory() as folder,
             module.open_trainer(name, Path(folder), name_values(given or (), "--set")) as trainer,
+            progress_bars() as progress,
         ):
             show(title=trainer.title)
+            cases = len(trainer.runs)
+            progress("cases", 0, cases)
             for result in run_campaign(trainer, shlex.join(command), seed):
+                progress("", 0, 0)  # no bar while a line is printed
                 show(f"{result.column}, {result.case}: {result.verdict}")
                 results.append(result)
+                progress("cases", len(results), cases)
         show("", "Weight of each group, as a multiple of spread's; an unbiased one is 1:")
         weights = {result.column: result.weights for result in results if result.weights}
         show(f"| group | {' | '.join(weights)} |", f"|{'---|' * (1 + len(weights))}")
