@@ -110,7 +110,7 @@ def _status(finding: Finding) -> str:
 def _details(finding: Finding) -> str:
     work, waiting = finding.seconds
     took = f"{finding.episodes} episodes, {work:g} s of work, {waiting:g} s of waiting"
-    said = {"rule": finding.rule, "found": finding.found, "took": took}
-    said |= {"example": finding.example, "accepted": finding.waived, "again": finding.reproduce}
-    lines = [f"  {name}: {text}" for name, text in said.items() if text]
+    facts = {"rule": finding.rule, "found": finding.found, "took": took}
+    facts |= {"example": finding.example, "accepted": finding.waived, "again": finding.reproduce}
+    lines = [f"  {name}: {text}" for name, text in facts.items() if text]
     return "\n".join([f"{finding.check}: {_status(finding)}", *lines])

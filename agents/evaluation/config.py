@@ -92,7 +92,7 @@ class EvaluationConfig(EndpointSettings, WorldOptions):
         unknown = sorted({role, *self.opponents} - {*world_spec.roles})
         if unknown or role in self.opponents:
             raise OptionError(
-                f"{world_spec.id} has the roles {list(world_spec.roles)}, of which one is "
+                f"{world_spec.id} has the roles {list(world_spec.roles)}: one is "
                 f"evaluated, got {role!r} and opponents {sorted(self.opponents)}"
             )
         opponents = opponents_of_one(world_spec, self.opponents, role)

@@ -115,7 +115,7 @@ def score_table(
     layouts, matrices, logprobs, entropies, gradients = zip(*parts, strict=True)
     per_rollout = [matrix.shape[1] for matrix in matrices]
     rollout_K = np.repeat(np.arange(len(rollouts)), per_rollout)
-    columns = ((one.place_K, one.kind_K, one.columns_KT.sum(axis=1)) for one in layouts)
+    columns = ((layout.place_K, layout.kind_K, layout.columns_KT.sum(axis=1)) for layout in layouts)
     place_K, kind_K, size_K = map(np.concatenate, zip(*columns, strict=True))
     layer_P = np.repeat(np.arange(len(places)), [len(places[name]) for name in places])
     weights_P = np.concatenate([np.zeros(0), *(_at(fixed[name], places[name]) for name in places)])

@@ -175,7 +175,7 @@ class RunView:
         records = list(RolloutLog(self._log.folder).read(segment))
         for rows in groups_of(records).values():
             if row in rows:
-                return rows, [records[one] for one in rows]
+                return rows, [records[row] for row in rows]
         raise DataError(f"{segment} of {self.name} has no row {row}")
 
     def _index(self, names: Collection[str] | None = None) -> dict[str, _Indexed]:

@@ -1,4 +1,4 @@
-"""The ladders of the world's levels; `ladders.toml` has the rungs of each."""
+"""The ladders of the world's levels; `ladders.toml` has the reference policies of each."""
 
 from pathlib import Path
 

@@ -22,9 +22,9 @@ def lazy_attributes(package: str) -> Callable[[str], Any]:
         modules = _imported_for_types(package)
         if name not in modules:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        found = getattr(import_module(modules[name]), name)
-        setattr(sys.modules[package], name, found)
-        return found
+        value = getattr(import_module(modules[name]), name)
+        setattr(sys.modules[package], name, value)
+        return value
 
     return get
 
@@ -37,4 +37,4 @@ def _imported_for_types(package: str) -> dict[str, str]:
     tree = ast.parse("".join(getlines(str(module.__file__), vars(module))))
     guards = (node for node in tree.body if isinstance(node, ast.If))
     imports = (each for guard in guards for each in guard.body if isinstance(each, ast.ImportFrom))
-    return {each.name: str(found.module) for found in imports for each in found.names}
+    return {each.name: str(line.module) for line in imports for each in line.names}

@@ -97,7 +97,7 @@ def odd_replies(bench: Bench) -> CheckVerdict:
     paid: dict[str, list[float]] = {}
     best: dict[str, Trace] = {}
     for name, traces in odd.items():
-        more = ((one, bench.paid(one) - max(base[one.place], bench.low)) for one in traces)
+        more = ((trace, bench.paid(trace) - max(base[trace.place], bench.low)) for trace in traces)
         leads = {trace: lead / bench.reach for trace, lead in more}
         over = {trace: lead for trace, lead in leads.items() if lead > usual}
         told = {trace for trace in over if _is_answer(bench, trace, over[trace])}

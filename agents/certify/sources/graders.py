@@ -79,7 +79,12 @@ class GradedPrompt:
         if not isinstance(prompt, str):
             return None
         holders = (row, *(row.get(name) for name in ("reward_model", "extra_info")))
-        told = (one.get(name) for one in holders if isinstance(one, Mapping) for name in REFERENCES)
+        told = (
+            holder.get(name)
+            for holder in holders
+            if isinstance(holder, Mapping)
+            for name in REFERENCES
+        )
         truth = next((truth for truth in told if truth is not None), None)
         truth = truth[0] if isinstance(truth, list) and truth else truth
         return cls(prompt, asked, None if truth is None else str(truth), row)
