@@ -15,6 +15,7 @@ from tokengym.envs.core.task import to_plain_json
 from tokengym.envs.core.world import PROMPTS
 from tokengym.envs.forecasting.families import FAMILIES
 from tokengym.envs.forecasting.families.base import Shown
+from tokengym.envs.forecasting.families.walk import brownian_reach
 from tokengym.envs.forecasting.generator import draw, draw_outcomes
 from tokengym.envs.forecasting.levels import LEVELS
 from tokengym.envs.forecasting.question import questions
@@ -114,6 +115,14 @@ def test_the_first_turn_says_nothing_of_the_news(seed: int, name: str) -> None:
         if name == "contest":
             changed["later"] = [0, 1]
         assert questions({**instance, "shown": changed}, "full")[0] == first
+
+
+@given(rise=st.integers(1, 20), time=st.integers(1, 200), drift=st.sampled_from([-0.6, 0.0, 0.6]))
+def test_brownian_reach_is_a_chance_that_grows_with_time(
+    rise: int, time: int, drift: float
+) -> None:
+    now, later = (brownian_reach(rise, t, drift, 1.0 - drift**2) for t in (time, time + 1))
+    assert 0.0 <= now <= later + 1e-12 <= 1.0 + 1e-9
 
 
 def test_a_family_without_a_law_is_refused() -> None:

@@ -18,7 +18,6 @@ STEPS = 3
 _RL = ["group_size=2", "max_tokens=8", "max_steps=3"]
 _SPARSE = ["eval_every=0", "save_every=0"]
 RUNS: dict[str, list[str]] = {
-    "rl_loop": ["batch_size=2", *_RL, "save_every=0"],
     "chat_sl.train": ["dataset=chats.jsonl", "batch_size=2", "max_steps=3", *_SPARSE],
     "multiplayer_rl.guess_number.train": ["renderer_name=qwen3", "batch_size=2", *_RL, *_SPARSE],
     "preference.dpo.train": ["dataset=hhh", "batch_size=2", "max_steps=3"],
@@ -34,7 +33,6 @@ RUNS: dict[str, list[str]] = {
 """By module the settings of a run of three steps, besides the model and the folder of its log."""
 
 _WITH = {
-    "rl_loop": "a stand-in for GSM8K",
     "chat_sl.train": "a file of conversations",
     "preference.dpo.train": "a stand-in for HH",
     "distillation.on_policy_distillation": "a stand-in for DeepMath; the teacher is the same model",
@@ -46,7 +44,6 @@ def stand_ins(folder: Path) -> None:
     """Write small data sets where recipes look for large ones: a folder of the name comes first."""
     chat = [{"role": "user", "content": "How many?"}, {"role": "assistant", "content": "Four."}]
     rows: dict[str, tuple[str, dict[str, Any]]] = {
-        "openai/gsm8k": ("main", {"question": "What is 2 + 2?", "answer": "Add. #### 4"}),
         "zwhe99/DeepMath-103K": ("default", {"question": "What is 2 + 2?"}),
         "Anthropic/hh-rlhf": (
             "default",

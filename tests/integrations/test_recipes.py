@@ -23,8 +23,8 @@ def test_the_page_has_the_table() -> None:
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A folder with the starting policy under a known name, and the service's address."""
+def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, dict[str, str]]]:
+    """A folder with the starting policy under a known name, and variables that name its service."""
     root = tmp_path_factory.mktemp("recipes")
     shutil.copytree(MODEL_DIR, root / MODEL)
     stand_ins(root)
@@ -33,20 +33,22 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         patch.chdir(root)
         patch.setattr(LocalService, "spawn", staticmethod(spawn))
         with LocalService(MODEL, state_dir="state", threads=1) as service:
-            patch.setenv("TINKER_BASE_URL", service.base_url)
-            patch.setenv("TINKER_API_KEY", service.api_key)
-            for name, value in (("HF_HUB_OFFLINE", "1"), ("WANDB_MODE", "disabled")):
-                patch.setenv(name, value)
-            patch.setenv("HF_HOME", str(root / "hub"))
-            yield root
+            named = {"TINKER_BASE_URL": service.base_url, "TINKER_API_KEY": service.api_key}
+            offline = {
+                "HF_HUB_OFFLINE": "1",
+                "WANDB_MODE": "disabled",
+                "HF_HOME": str(root / "hub"),
+            }
+            yield root, {**os.environ, **named, **offline}
 
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("recipe", RUNS)
-def test_a_recipe_takes_three_steps(recipe: str, folder: Path) -> None:
+def test_a_recipe_takes_three_steps(recipe: str, place: tuple[Path, dict[str, str]]) -> None:
+    folder, environment = place
     log, output = folder / recipe, folder / f"{recipe}.txt"
     settings = [f"model_name={MODEL}", f"log_path={log}", *RUNS[recipe]]
     words = ["-m", f"tinker_cookbook.recipes.{recipe}", *settings]
-    assert run_python(words, folder, os.environ, output) == 0, output.read_text()[-3000:]
+    assert run_python(words, folder, environment, output) == 0, output.read_text()[-3000:]
     rows = [json.loads(line) for line in (log / "metrics.jsonl").read_text().splitlines()]
     assert {row["step"] for row in rows if "step" in row} >= set(range(STEPS))

@@ -11,7 +11,7 @@ from tests.contract.planners.site import Site
 from tokengym.envs.energy.house import House
 from tokengym.envs.energy.microgrid import Car, Microgrid
 from tokengym.envs.energy.oracle import UNSAFE, plan
-from tokengym.envs.energy.step_result import State
+from tokengym.envs.energy.step_result import State, rounded_up
 
 _NUMBER = r"(-?\d+(?:\.\d+)?)"
 _GUARD = 0.1
@@ -31,8 +31,11 @@ class Operator:
         if self.plant is None:
             self.plant = read(text)
         self.plant.look(text)
-        # To the nearest of the digits that the prompt asks for: nothing is kept in hand for it.
-        done = {device: round(power, 2) for device, power in self.plant.plan().items()}
+        # In the digits that the prompt asks for, and the battery rather fuller.
+        done = {
+            device: rounded_up(power) if device == "BATTERY" else round(power, 2)
+            for device, power in self.plant.plan().items()
+        }
         self.plant.advance(done)
         return "\n".join(f"{device} {power:.2f}" for device, power in done.items())
 
