@@ -157,7 +157,7 @@ def _worlds(job: Job, executor: Executor) -> list[EvaluatedWorld]:
 
 
 async def _scale(session: TrainingSession, world: EvaluatedWorld) -> Scale:
-    """Return the returns of scripted policies in one setting.
+    """Return the scale of one setting, measured by scripted policies.
 
     Against a model, whose replies cost tokens, only the most informative policies play, and the
     input-independent baseline is chosen against a script.
