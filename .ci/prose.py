@@ -19,7 +19,7 @@ CEILINGS = ROOT / ".ci" / "prose.toml"
 
 def read() -> dict[str, list[tuple[str, str]]]:
     """Return texts and names, each with its file and line."""
-    pieces = defaultdict(list)
+    pieces: dict[str, list[tuple[str, str]]] = defaultdict(list)
     for page in [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]:
         lines = page.read_text(encoding="utf-8").splitlines() if page.stem != "CHANGELOG" else ()
         pieces["text"] += [(f"{page.name}:{n}", line) for n, line in enumerate(lines, 1)]

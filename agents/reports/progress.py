@@ -28,9 +28,15 @@ def progress_bars(console: Console | None = None) -> Iterator[StageProgress]:
     what = rich.TextColumn("{task.description}", markup=False)  # an address may look like markup
     times = rich.MofNCompleteColumn(), rich.TimeElapsedColumn(), rich.TimeRemainingColumn()
     columns = what, rich.BarColumn(), *times
-    # Output of a trainer goes to a file and must not be drawn above the bars.
-    own = {"redirect_stdout": False, "redirect_stderr": False, "transient": True}
-    bars = rich.Progress(*columns, console=console, disable=not console.is_terminal, **own)
+    bars = rich.Progress(
+        *columns,
+        console=console,
+        transient=True,
+        # Output of a trainer goes to a file and must not be drawn above the bars.
+        redirect_stdout=False,
+        redirect_stderr=False,
+        disable=not console.is_terminal,
+    )
     stages: dict[str, rich.TaskID] = {}
     last = time.monotonic()
 
