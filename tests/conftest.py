@@ -46,7 +46,6 @@ collect_ignore = (
             "evaluation/test_run_ties.py",
             "evaluation/test_sampled_ties.py",
             "evaluation/test_tie_study.py",
-            "evaluation/test_transformers_serve.py",
             "forecasting/test_steps.py",
         ),
     ]

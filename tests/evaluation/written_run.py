@@ -77,7 +77,7 @@ def rollouts(
 
 def scale_of(blind: Sequence[float], oracle: Sequence[float], **others: Sequence[float]) -> Scale:
     """Return a scale of these returns."""
-    returns = {"constant": blind, "oracle": oracle, **others}
+    returns = {"blind": blind, "oracle": oracle, **others}
     earned = {name: Earned(tuple(values), None) for name, values in returns.items()}
     return Scale(earned, "blind", "best constant", [Optimum(one, True) for one in oracle])
 
