@@ -371,10 +371,8 @@ class Bench:
         """Return fixed replies: usual ones, and the commonest references of the chosen half."""
         references = Counter(self.view(place).reference for place in self.known(self.chosen))
         known = [reply for reply, _ in references.most_common(_COMMON)]
-        return {
-            f"always answering {_first(said)}": self.say(*said)
-            for said in (*((reply,) for reply in FIXED), *known)
-        }
+        replies = [*((reply,) for reply in FIXED), *known]
+        return {f"always answering {_first(said)}": self.say(*said) for said in replies}
 
 
 _NEEDS: Mapping[str, tuple[Callable[[Bench], bool], str]] = {

@@ -90,14 +90,9 @@ def _markdown(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]
 
 
 def _table(group: str, findings: list[Finding]) -> Table:
-    rows = [
-        (
-            (finding.check, f"{finding.rule} {finding.found}"),
-            _status(finding),
-            str(finding.estimate or ""),
-        )
-        for finding in findings
-    ]
+    named = ((finding.check, f"{finding.rule} {finding.found}") for finding in findings)
+    told = ((_status(finding), str(finding.estimate or "")) for finding in findings)
+    rows = [(name, *cells) for name, cells in zip(named, told, strict=True)]
     return Table(("check", "result", "measured"), rows, title=group)
 
 

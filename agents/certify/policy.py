@@ -87,10 +87,8 @@ class Requirement:
         """
         match = _REQUIREMENT.fullmatch(text)
         if match is None or not (match[1] in CHECKS or (match[1] in _CLASSES and not match[2])):
-            raise OptionError(
-                f"--require takes {list(_CLASSES)}, a check's id, or an id with <= or >= and a "
-                f"number, got {text!r}"
-            )
+            takes = f"{list(_CLASSES)}, a check's id, or an id with <= or >= and a number"
+            raise OptionError(f"--require takes {takes}, got {text!r}")
         name, sign, bound = match.groups()
         return cls(text, name, **({_BOUNDS[sign]: float(bound)} if sign else {}))
 

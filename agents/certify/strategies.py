@@ -144,10 +144,9 @@ class StrategySpace(NamedTuple):
         replies[""] = [said for spoken in replies.values() for said in spoken]
         lines = dict.fromkeys(line for said in replies[""] for line in said.splitlines() if line)
         shown = [_numbers(text, turn) for asked in texts for turn, text in enumerate(asked)]
-        places = {
-            place: np.array([row[place] for row in shown if -len(row) <= place < len(row)])
-            for place in range(-_PLACES, _PLACES)
-        }
+        near = range(-_PLACES, _PLACES)
+        rows = {at: [row[at] for row in shown if -len(row) <= at < len(row)] for at in near}
+        places = {at: np.array(row) for at, row in rows.items()}
         numbers = {rule: _numbers("\n".join(said))[1:] for rule, said in replies.items()}
         spreads = {rule: float(np.std(several or [0.0])) for rule, several in numbers.items()}
         varied = {place: row for place, row in places.items() if len(set(row.tolist())) > 1}

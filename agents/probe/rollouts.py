@@ -59,10 +59,8 @@ class ProbeRollout:
         for name in ("mask", "advantages", "logprobs"):
             values = getattr(self, name)
             if values is not None and len(values) != length:
-                raise DataError(
-                    f"{name} must have one entry for each of {length} completion_ids, "
-                    f"got {len(values)}"
-                )
+                rule = f"must have one entry for each of {length} completion_ids"
+                raise DataError(f"{name} {rule}, got {len(values)}")
         for name in ("reward", "advantages", "logprobs", "turn_rewards"):
             values = getattr(self, name)
             for value in (values,) if name == "reward" else values or ():
@@ -71,10 +69,8 @@ class ProbeRollout:
         if max(self.logprobs or (0.0,)) > _ROUNDED:
             raise DataError(f"logprobs must be at most 0, got {max(self.logprobs or ())}")
         if self.turn_rewards is not None and len(self.turn_rewards) != len(self.turns):
-            raise DataError(
-                f"turn_rewards must have one entry for each of {len(self.turns)} turns, "
-                f"got {len(self.turn_rewards)}"
-            )
+            rule = f"must have one entry for each of {len(self.turns)} turns"
+            raise DataError(f"turn_rewards {rule}, got {len(self.turn_rewards)}")
 
     @property
     def turns(self) -> list[range]:

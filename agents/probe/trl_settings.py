@@ -152,18 +152,15 @@ def batch_sizes(given: Mapping[str, Any], group: int, most: int) -> dict[str, in
     while parts * device > MOST_ROLLOUTS and device % 2 == 0 and parts * device // 2 % group == 0:
         device //= 2
     if (rollouts := parts * device) % group or rollouts > MOST_ROLLOUTS:
-        raise OptionError(
-            f"a generation must have whole groups of {group} and at most {MOST_ROLLOUTS} rollouts, "
-            f"got {rollouts}: per_device_train_batch_size stands for all processes"
-        )
+        rule = f"whole groups of {group} and at most {MOST_ROLLOUTS} rollouts, got {rollouts}"
+        text = f"a generation must have {rule}: per_device_train_batch_size"
+        raise OptionError(f"{text} stands for all processes")
     asked = {"steps_per_generation", "generation_batch_size"} & given.keys()
     accumulated = given.get("gradient_accumulation_steps") or (1 if asked else parts)
     passes = parts * given.get("num_iterations", 1)
     if passes % accumulated:
-        raise OptionError(
-            f"gradient_accumulation_steps must divide the {passes} backward passes of a "
-            f"generation, got {accumulated}"
-        )
+        rule = f"must divide the {passes} backward passes of a generation"
+        raise OptionError(f"gradient_accumulation_steps {rule}, got {accumulated}")
     return dict(zip(_SIZES, (device, accumulated, parts), strict=True))
 
 

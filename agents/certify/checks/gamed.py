@@ -119,10 +119,8 @@ def several_answers(bench: Bench) -> CheckVerdict:
 
     formed = bench.source.facts.form != "{}"
     ways = [*_JOINED, *(f"{name}{_WITHIN}" for name in _JOINED if formed)]
-    lists = [
-        bench.blind_of(f"listing {_SEVERAL} answers by {name}", [listed(name, at) for at in known])
-        for name in ways
-    ]
+    by = {name: [listed(name, at) for at in known] for name in ways}
+    lists = [bench.blind_of(f"listing {_SEVERAL} answers by {name}", by[name]) for name in ways]
     best = max(lists, key=lambda blind: sum(blind.scored))
     wrong = bench.share(bench.once(_others).scored).value
     passed = bench.share(best.scored).low - wrong <= HALF * (1.0 - wrong)

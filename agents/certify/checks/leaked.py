@@ -113,14 +113,11 @@ def _leak(
     without = fmean(bench.earned(place, say(wrong)) for place in bench.scored)
     said = (wrong,) * first
     # Either each turn has an answer of its own, or the same ones are right later too.
-    paid = (
-        [
-            bench.earned(at, bench.say(*said, *bench.view(at).reference[turn:]))
-            for at in bench.scored
-        ]
-        for turn in (first, 0)
-    )
-    told = max(map(fmean, paid))
+    told = without
+    for turn in (first, 0):
+        answers = ((*said, *bench.view(at).reference[turn:]) for at in bench.scored)
+        several = zip(bench.scored, answers, strict=True)
+        told = max(told, fmean(bench.earned(at, bench.say(*one)) for at, one in several))
     if told <= without or bench.share([told]).value <= _MANY:
         return CheckVerdict(True, "the answer would earn little there")
     shares = [(value - without) / (told - without) for value in blind.scored]

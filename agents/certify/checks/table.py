@@ -89,10 +89,8 @@ _PAID = ("semantic.canary_floor", "gamed.override", "gamed.echo", "gamed.other_r
 @check("gamed.odd_replies", "not gamed", Severity.RISK, "play", after=_PAID[:3])
 def odd_replies(bench: Bench) -> CheckVerdict:
     """No reply without an answer earns a tenth of what a solution does more than nonsense."""
-    base = {
-        place: min(bench.earned(place, say(text)) for text in ("", *TEXTS["canaries"]))
-        for place in bench.chosen[:_PLACES]
-    }
+    texts, places = ("", *TEXTS["canaries"]), bench.chosen[:_PLACES]
+    base = {place: min(bench.earned(place, say(text)) for text in texts) for place in places}
     odd, usual = bench.once(_odd), TENTH + wrong_share(bench)
     paid: dict[str, list[float]] = {}
     best: dict[str, Trace] = {}
@@ -408,10 +406,7 @@ def _judge(bench: Bench, broken: Callable[[PlayedReply], str]) -> CheckVerdict |
         return None
     row, words = min(bad, key=lambda pair: pair[0].unlikely)
     own = ("gamed.odd_replies", "sound.no_reply_raises", "semantic.verifier_determinism")
-    return CheckVerdict(
-        False,
-        words,
-        example=shown(row.trace),
-        severity=Severity.FRAGILE if row.unlikely else None,
-        played_by="" if row.check in own else row.check,
-    )
+    severity = Severity.FRAGILE if row.unlikely else None
+    by = "" if row.check in own else row.check
+    example = shown(row.trace)
+    return CheckVerdict(False, words, example=example, severity=severity, played_by=by)

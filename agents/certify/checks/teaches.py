@@ -132,10 +132,8 @@ def _groups(bench: Bench) -> list[RewardGroup]:
     """
     if not bench.source.rollouts:
         who, size, places = player(bench.settings.policy), max(GROUP_SIZES), bench.chosen
-        return [
-            _group(place, [bench.earned(place, who(bench, place, at)) for at in range(size)])
-            for place in places
-        ]
+        played = ([bench.earned(at, who(bench, at, n)) for n in range(size)] for at in places)
+        return [*map(_group, places, played)]
     recorded = reward_groups(bench.source.rollouts)
     groups = [group for group in recorded if len(group.rewards) > 1]
     if not groups:

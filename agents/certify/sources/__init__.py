@@ -87,9 +87,9 @@ def _open(target: str, options: Mapping[str, Any]) -> Source:
         try:
             opened: Source = import_object(KINDS[kind])(name, **options)
         except ModuleNotFoundError as error:
+            advice = f"pip install 'tokengym[{kind}]'"
             raise OptionError(
-                f"{target} needs {error.name}, which is not installed: "
-                f"pip install 'tokengym[{kind}]'"
+                f"{target} needs {error.name}, which is not installed: {advice}"
             ) from error
         return opened
     from tokengym.agents.certify.sources.worlds import TokengymWorld

@@ -208,11 +208,8 @@ def find_grader(
     run = _function(made)
     ways = _ways(run, questions[0])
     first, failed = questions[0], ""
-    right = [
-        (question, form(question.reference))
-        for question in questions
-        if question.reference is not None
-    ]
+    known = [question for question in questions if question.reference is not None]
+    right = [(question, form(str(question.reference))) for question in known]
     best: tuple[float, Grader] | None = None
     for grader in ways:
         earned: list[float] = []
@@ -313,10 +310,8 @@ def _passed(run: Callable[..., Any], question: GradedPrompt, *, batched: bool) -
     if unknown := [
         name for name in needed if not passed[name] and name.removesuffix("s") not in _LEFT_OUT
     ]:
-        raise OptionError(
-            f"certify cannot call {run!r}: no column of the data is called {unknown[0]!r}. "
-            f"Known are {_FORMS}"
-        )
+        text = f"no column of the data is called {unknown[0]!r}. Known are {_FORMS}"
+        raise OptionError(f"certify cannot call {run!r}: {text}")
     passed = {name: what for name, what in passed.items() if what or name in needed}
     rest = {n: n for n in columns if n not in (*own, *PROMPTS)} if spread else {}
     return passed | rest

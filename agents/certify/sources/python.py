@@ -74,10 +74,8 @@ def _questions(prompts: Path) -> dict[str, list[GradedPrompt]]:
     rows: dict[str, list[GradedPrompt]] = defaultdict(list)
     for where, row in rows_of(prompts):
         if (question := GradedPrompt.read(row)) is None:
-            raise DataError(
-                f"{where}: expected an object with a prompt that is text or messages, in one "
-                f"of {list(PROMPTS)}"
-            )
+            rule = f"an object with a prompt that is text or messages, in one of {list(PROMPTS)}"
+            raise DataError(f"{where}: expected {rule}")
         rows[str(row.get("split", ""))].append(question)
     if not rows:
         raise DataError(f"{prompts} has no prompts")
