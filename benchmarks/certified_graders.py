@@ -5,8 +5,6 @@
 Each takes a reply and a right answer and adds nothing to what its package does.
 """
 
-from typing import Any
-
 
 def math_verify(reply: str, reference: str) -> float:
     from math_verify import parse, verify  # type: ignore[import-untyped]
@@ -45,17 +43,3 @@ def chrf(reply: str, reference: str) -> float:
     from sacrebleu import sentence_chrf  # type: ignore[import-not-found]
 
     return float(sentence_chrf(reply, [reference]).score) / 100.0
-
-
-def goal_path(env: Any) -> list[str]:
-    """Walk to the goal of an empty grid: turn left or right until it lies ahead, and go on."""
-    (column, row), facing, replies = env.agent_pos, env.agent_dir, []
-    steps = {0: env.width - 2 - column, 1: env.height - 2 - row}
-    # The walk begins in the direction it faces, if that is one of the two.
-    for way in sorted(steps, key=lambda one: one != facing):
-        if steps[way]:
-            turns = (way - facing) % 4
-            replies += ["0"] if turns == 3 else ["1"] * turns
-            replies += ["2"] * int(steps[way])
-            facing = way
-    return replies
