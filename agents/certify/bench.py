@@ -396,7 +396,7 @@ _NEEDS: Mapping[str, tuple[Callable[[Bench], bool], str]] = {
         "a grader of right and wrong pays all wrong answers alike (--kind)",
     ),
 }
-"""What a check may need: whether a source lacks it, and how to say so."""
+"""Needs of checks: whether a source lacks one, and how reports name it."""
 
 
 def _guess(bench: Bench) -> str:

@@ -60,7 +60,7 @@ class Packed:
         """One layer: [1, heads, N, head_dim] out."""
 
         def own(prompt: slice, rest: slice) -> Tensor:
-            # What follows its prompt need not be copied.
+            # Tokens after its prompt need not be copied.
             whole = [slice(prompt.start, rest.stop)]
             parts = whole if prompt.stop == rest.start else [prompt, rest]
             k, v = (torch.cat([one[:, :, at] for at in parts], 2) for one in (key, value))
