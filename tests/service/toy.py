@@ -124,7 +124,8 @@ def at_once(pieces: Pieces[T]) -> T:
         try:
             next(pieces)
         except StopIteration as end:
-            return end.value
+            result: T = end.value
+            return result
 
 
 class DigitEnv(Env):
