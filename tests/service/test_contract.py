@@ -102,7 +102,6 @@ def test_the_one_after_a_refused_request_does_not_wait(
     assert time.monotonic() - began < 6.0
 
 
-@pytest.mark.nightly
 def test_refused_requests_change_no_step(run: Any, client: Any, service: LocalService) -> None:
     clean = client.create_lora_training_client(service.model_name, rank=8, seed=7).result()
     mask = {"logprobs": [0.0] * 29, "advantages": [1.0] * 29}
@@ -114,21 +113,29 @@ def test_refused_requests_change_no_step(run: Any, client: Any, service: LocalSe
         model_input=ModelInput.from_ints(TALK[:-1]),
         loss_fn_inputs={"target_tokens": TALK[1:], **mask, "sequence_ratio_mask": [1.0] * 29},
     )
-    refusals: list[Callable[[], Any]] = [
+    losses: list[tuple[list[Datum], Any, str]] = [
         # This one fails in the middle of the computation.
-        lambda: run.forward_backward([masked, plain], "gspo"),
-        lambda: run.forward_backward([datum(TALK, advantages=[1.0] * 29)], "cross_entropy"),
-        lambda: run.forward_backward([datum(TALK)], "no_such_loss"),
-        lambda: run.optim_step(AdamParams(beta1=2.0)),
-        lambda: run.save_state("a name/that is none"),
+        ([masked, plain], "gspo", "sequence_ratio_mask must be in every datum"),
+        ([datum(TALK, advantages=[1.0] * 29)], "cross_entropy", "got 'advantages'"),
+        ([datum(TALK)], "no_such_loss", "loss_fn must be one of"),
+        ([datum(TALK)], "ppo", "ppo needs logprobs"),
+        ([datum([1, 2, 999])], "cross_entropy", "datum 0: target_tokens must be token ids below"),
+        ([datum([1, -2, 3])], "cross_entropy", "datum 0: model_input must be token ids"),
+        ([datum([5] * 300)], "cross_entropy", "1 to 256 tokens, got 299"),
+    ]
+    refusals: list[tuple[Callable[[], Any], str]] = [
+        *((partial(run.forward_backward, data, loss), said) for data, loss, said in losses),
+        (lambda: run.optim_step(AdamParams(beta1=2.0)), "beta1 must be from"),
+        (lambda: run.save_state("a name/that is none"), "checkpoint name must be"),
     ]
     norms: list[list[float]] = [[], []]
     for _ in range(2):
         for at, one in enumerate((run, clean)):
             one.forward_backward([datum(TALK)], "cross_entropy").result()
-            for refused in refusals if one is run else ():
-                with pytest.raises((tinker.APIStatusError, tinker.RequestFailedError)):
+            for refused, said in refusals if one is run else ():
+                with pytest.raises(tinker.RequestFailedError, match=said) as caught:
                     refused().result()
+                assert caught.value.category == tinker.types.RequestErrorCategory.User
             one.forward_backward([datum(TALK)], "cross_entropy").result()
             step = one.optim_step(AdamParams(learning_rate=1e-2)).result()
             norms[at].append(step.metrics["optim/grad_norm"])

@@ -269,32 +269,6 @@ def test_a_sampler_checkpoint_cannot_give_back_an_optimizer(run: Any, client: An
         client.create_training_client_from_state_with_optimizer(path).result()
 
 
-@pytest.mark.parametrize(
-    ("bad", "loss", "said"),
-    [
-        (
-            datum([1, 2, 999]),
-            "cross_entropy",
-            "datum 0: target_tokens must be token ids below 320",
-        ),
-        (datum([1, -2, 3]), "cross_entropy", "datum 0: model_input must be token ids"),
-        (datum(TALK), "ppo", "ppo needs logprobs"),
-        (datum([5] * 300), "cross_entropy", "1 to 256 tokens, got 299"),
-    ],
-)
-def test_a_users_error_does_not_cost_the_run(run: Any, bad: Datum, loss: Any, said: str) -> None:
-    run.forward_backward([datum(TALK)], "cross_entropy").result()
-    with pytest.raises(tinker.RequestFailedError, match=said) as caught:
-        run.forward_backward([bad], loss).result()
-    assert caught.value.category == tinker.types.RequestErrorCategory.User
-    # The gradient of the good request is still there, alone.
-    norm = run.optim_step(STEP).result().metrics["optim/grad_norm"]
-    run.forward_backward([datum(TALK)], "cross_entropy")
-    assert norm == pytest.approx(
-        run.optim_step(AdamParams(learning_rate=0.0)).result().metrics["optim/grad_norm"], rel=0.5
-    )
-
-
 def test_stable_reinforce_wants_to_know_where_its_tokens_come_from(run: Any) -> None:
     length = len(TALK) - 1
     inputs: Any = {
