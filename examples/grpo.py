@@ -6,8 +6,7 @@ It needs a Tinker service: that of TINKER_BASE_URL and TINKER_API_KEY, such as t
 `tokengym serve --model tokengym-start` starts, which prints both. Read it from top to bottom: a
 policy plays groups of episodes of the same Task, each reply is judged by how much its episode
 earned beyond the group's mean, and one step of Adam makes the tokens of better episodes likelier.
-`tokengym train` does the same with filters, checkpoints and reports; nothing here is
-imported from it.
+`tokengym train` does the same with filters, checkpoints and reports; none of it is imported here.
 
 Names end in their dimensions: P Tasks of a step, G episodes of a Task, T tokens.
 """
@@ -43,8 +42,7 @@ role = world.spec.roles[0]
 try:
     served = tinker.RestClient().get_server_capabilities().result().supported_models
 except tinker.TinkerError as error:
-    start = "tokengym serve --model tokengym-start"
-    parser.error(f"{error}\n`{start}` starts a service and prints both variables")
+    parser.error(f"{error}\n`tokengym serve --model tokengym-start` starts one and prints both")
 model = args.model or served[0].model_name
 codec = codec_named(codec_name(renderer_for(model), model))
 
