@@ -98,7 +98,7 @@ def test_drift_is_what_the_cookbook_logs(drawn: list[Trajectory], seed: int) -> 
 
 @given(groups)
 def test_tables_hold_what_was_played(drawn: TrajectoryGroup) -> None:
-    table = turn_table([drawn], [0.5])
+    table = turn_table([drawn])
     assert table.returns_NG()[0].tolist() == drawn.get_total_rewards()
     assert table.taken_NGT.sum() == sum(len(one.transitions) for one in drawn.trajectories_G)
     spoken = sum(len(s.ac.tokens) for one in drawn.trajectories_G for s in one.transitions)
