@@ -76,7 +76,7 @@ scorer = judge.save_weights_and_get_sampling_client().result()
 for step in range(args.steps):
     played = play(8 * step, 8, 8)
     judged = [tinker.ModelInput.from_ints(read + written + GOOD) for read, written, _, _ in played]
-    asked = [scorer.compute_logprobs(one) for one in judged]
+    asked = [scorer.compute_logprobs(rollout) for rollout in judged]
     scores_PG = np.array([future.result()[-1] for future in asked]).reshape(8, 8)
     edges = (scores_PG - scores_PG.mean(1, keepdims=True)).ravel() / 64
     data = [
@@ -85,5 +85,5 @@ for step in range(args.steps):
     ]
     policy.forward_backward(data, "importance_sampling").result()
     policy.optim_step(tinker.AdamParams(learning_rate=1e-3)).result()
-    earned = np.mean([one[3] for one in played])
+    earned = np.mean([rollout[3] for rollout in played])
     print(f"step {step}: score {scores_PG.mean():.3f}, true return {earned:.3f}")

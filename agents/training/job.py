@@ -134,7 +134,7 @@ class Job(PlayedWorld, EarlierRuns):
         config = fill_in(config, target.model, codec, *played, local=target.local)
         runs = EarlierRuns.of(config, part.world, codec, part.scripts, part.baselines)
         job = cls(**vars(part), **vars(runs), config=config, codec=codec, target=target)
-        _ = job.recorded, job.preferences  # a run of which nothing fits is refused now
+        _ = job.recorded, job.preferences  # an unusable run is refused now
         return job
 
     @property
