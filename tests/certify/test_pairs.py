@@ -66,6 +66,7 @@ def test_what_else_a_reward_depends_on_is_named(kind: str, tmp_path: Path) -> No
     if kind != "second":  # a seed of the second may differ at once, and then nothing is tried
         assert any(words in one.found for one in failed), failed
     scored = {one.check for one in failed if one.group in ("fair", "not gamed", "teaches")}
-    assert kind == "hashes" or not scored, scored
+    # In one process and one hour these repeat: what is found of their scores is true.
+    assert kind in ("hashes", "hour") or not scored, scored
     clean = certificate(harmless, tmp_path)
     assert not [one for one in clean.findings if one.check in JUDGED and one.counts]
