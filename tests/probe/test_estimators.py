@@ -20,15 +20,14 @@ def test_registered_estimators_agree_with_the_probe_s() -> None:
     assert len(by_name) == len(known)
     shape = (-1, batch.group_size)
     rewards, tokens = batch.rewards_N.reshape(shape), batch.counts_N(batch.own_K).reshape(shape)
-    asked = Batch(rewards, np.ones_like(rewards, np.bool_), tokens, np.zeros(len(rewards)))
+    asked = Batch(rewards, np.ones_like(rewards, np.bool_), tokens)
     for entry in ESTIMATORS.values():
-        if not entry.needs_greedy:
-            ours = entry.advantages(asked).ravel()[table.rollout_K]
-            other = by_name[entry.title]
-            # Known up to one factor, which is a step size.
-            factor = (ours @ other.advantages_K) / (other.advantages_K @ other.advantages_K)
-            assert ours == pytest.approx(factor * np.asarray(other.advantages_K), abs=1e-9)
-            assert bool(other.bias) is not entry.unbiased
+        ours = entry.advantages(asked).ravel()[table.rollout_K]
+        other = by_name[entry.title]
+        # Known up to one factor, which is a step size.
+        factor = (ours @ other.advantages_K) / (other.advantages_K @ other.advantages_K)
+        assert ours == pytest.approx(factor * np.asarray(other.advantages_K), abs=1e-9)
+        assert bool(other.bias) is not entry.unbiased
 
 
 def test_our_trainer_is_probed_with_every_estimator() -> None:
