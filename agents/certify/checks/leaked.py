@@ -115,8 +115,8 @@ def _leak(
     # Either each turn has an answer of its own, or the same ones are right later too.
     told = without
     for turn in (first, 0):
-        answers = ((*said, *bench.view(at).reference[turn:]) for at in bench.scored)
-        several = zip(bench.scored, answers, strict=True)
+        replies = ((*said, *bench.view(at).reference[turn:]) for at in bench.scored)
+        several = zip(bench.scored, replies, strict=True)
         told = max(told, fmean(bench.earned(at, bench.say(*one)) for at, one in several))
     if told <= without or bench.share([told]).value <= _MANY:
         return CheckVerdict(True, "the answer would earn little there")
