@@ -37,7 +37,7 @@ class Layer(NamedTuple):
     A query sees its own position and those before it, within a window the last ones only.
     """
 
-    index: int
+    number: int
     scale: float
     window: int | None = None
 
@@ -95,7 +95,7 @@ class KeptPass:
         each = (part[0].split(list(self.counts), 1) for part in (query, key, value))
         parts: list[Tensor] = []
         for slot, start, q, k, v in zip(self.slots, self.starts, *each, strict=True):
-            kept = self.states[layer.index][:, slot, :, : start + k.shape[1]]
+            kept = self.states[layer.number][:, slot, :, : start + k.shape[1]]
             kept[:, :, start:] = torch.stack([k, v])
             parts.append(_causal(layer, q[None], *kept[:, None]))
         return torch.cat(parts, 2)
@@ -119,7 +119,7 @@ class Decoding:
 
     def attend(self, layer: Layer, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
         """One layer: [M, heads, 1, head_dim] in and out; what lies after the R rows is idle."""
-        states, rows = self.states[layer.index], len(self.slots)
+        states, rows = self.states[layer.number], len(self.slots)
         slots, starts = (
             torch.from_numpy(each).to(query.device) for each in (self.slots, self.starts)
         )
