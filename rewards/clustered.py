@@ -227,6 +227,25 @@ def pass_at_k(succeeded_TK: npt.ArrayLike, k: int) -> Estimate:
     )
 
 
+def best_of_k(values_TK: npt.ArrayLike, k: int) -> Estimate:
+    """Return the mean over Tasks of the best of k rollouts, over all choices of k of them.
+
+    Args:
+        values_TK: what the rollouts earn, shape (Tasks, n).
+        k: from 1 to n.
+
+    Raises:
+        ValueError: if there are fewer than k rollouts of a Task.
+    """
+    sorted_TK = np.sort(_rectangle(values_TK), axis=1)
+    rollouts = sorted_TK.shape[1]
+    if not 1 <= k <= rollouts:
+        raise ValueError(f"k must be from 1 to the {rollouts} rollouts of a Task, got {k}")
+    # Of all choices these have the n-th smallest for their best one.
+    best_K = np.array([math.comb(n, k - 1) for n in range(rollouts)]) / math.comb(rollouts, k)
+    return mean_estimate((sorted_TK @ best_K).tolist())
+
+
 def _known(values: Floats) -> Floats:
     """Return the values that are not NaN."""
     return values[~np.isnan(values)]

@@ -139,6 +139,7 @@ def _played(read: _Read, known: dict[object, RolloutRecord]) -> Iterator[tuple[s
     for title, place in zip(plan.titles, plan.places, strict=True):
         for policy in reversed(plan.policies):
             records = list(read.evaluation.records(plan, place, policy))
+            _require_each_once(records, f"{read.run.folder}, {title}, {policy}")
             firsts = [known.setdefault((place.test, r.origin.group), r) for r in records]
             if differ := sum(not a.is_of(b) for a, b in zip(firsts, records, strict=True)):
                 raise OptionError(
@@ -149,6 +150,19 @@ def _played(read: _Read, known: dict[object, RolloutRecord]) -> Iterator[tuple[s
             returns = RolloutTable.read(records, spec(place.world).violation).returns(plan.rollouts)
             name = policy if read.run.exists else ""
             yield name, PolicyReturns(title, place, read.label(policy), returns)
+
+
+def _require_each_once(records: Sequence[RolloutRecord], where: str) -> None:
+    """Refuse rollouts that a file holds twice: each would be counted twice.
+
+    Raises:
+        OptionError: naming the folder, the policy and how many there are.
+    """
+    if repeated := len(records) - len({record.origin.place for record in records}):
+        raise OptionError(
+            f"{where}: {repeated} of {len(records)} rollouts are repeated; "
+            "remove the lines that occur twice from its files of rollouts"
+        )
 
 
 def _require_one_test(first: Sequence[EvaluationPlace], other: Sequence[EvaluationPlace]) -> None:

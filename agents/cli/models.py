@@ -12,7 +12,8 @@ models = typer.Typer(help="Fetch language models.", no_args_is_help=True)
 @models.command()
 def fetch(
     name: Annotated[
-        str, typer.Argument(help="smollm2, a name of the Hugging Face hub or a directory")
+        str,
+        typer.Argument(help="smollm2, a name of the Hugging Face hub, a .gguf file or a directory"),
     ],
     trust_remote_code: Annotated[
         bool, typer.Option("--trust-remote-code", help="accept a model that runs its own code")

@@ -5,7 +5,6 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import ceil
-from statistics import fmean
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -14,6 +13,8 @@ from tokengym.agents.evaluation.worlds import EvaluatedWorld
 from tokengym.agents.rollouts import RolloutRecord
 from tokengym.agents.training.cost import Cost, EpisodeTokens, job_cost
 from tokengym.agents.training.presets import preset
+from tokengym.rewards.clustered import best_of_k
+from tokengym.rewards.estimates import Estimate
 
 if TYPE_CHECKING:
     from tokengym.agents.training.job import Job
@@ -38,6 +39,8 @@ class FirstPlay:
             themselves until then, or have `copied` a line or a placeholder of the prompt.
         read: tokens that an episode reads, on average.
         written: tokens that an episode's replies have, on average.
+        best_of: by k, what the best of k rollouts of a Task earns.
+        references: what the scripted policies of the scale earn.
         command: the command of the recommended run.
         cost: its tokens.
         reasons: why these settings, in sentences.
@@ -46,6 +49,8 @@ class FirstPlay:
     shares: Mapping[str, float]
     read: float
     written: float
+    best_of: Mapping[int, Estimate]
+    references: Mapping[str, Estimate]
     command: str
     cost: Cost
     reasons: Sequence[str]
@@ -71,9 +76,10 @@ class FirstPlay:
         shares = {
             name: sum(getattr(record, name) for record in records) / replies for name in _FAULTS
         }
+        earned_TK = np.array([[record.earned for record in group] for group in groups])
         size = next((one for one in sorted(useful) if useful[one] >= _USEFUL), max(useful))
         limit, about_limit = _limit(job.max_tokens, records, shares)
-        skill = world.scale.ends.skill(fmean(record.earned for record in records))
+        skill = world.scale.ends.skill(float(earned_TK.mean()))
         level, about_level = _level(world, skill, shares["malformed"])
         tokens, model = EpisodeTokens.of_records(records), job.config.model
         usual = preset(job.config.world, level, model=model)
@@ -91,6 +97,10 @@ class FirstPlay:
             shares=shares,
             read=tokens.read / tokens.episodes,
             written=tokens.sampled / tokens.episodes,
+            best_of={
+                k: best_of_k(earned_TK, k) for k in sorted({1, *useful}) if k <= earned_TK.shape[1]
+            },
+            references=world.scale.lines,
             command=shlex.join(
                 ["tokengym", "train", f"{world.world.spec.short_name}:{level}", *words]
             ),

@@ -1,6 +1,7 @@
 """The report of the group-size study: its tables and its chart."""
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -8,6 +9,9 @@ from tokengym.agents.evaluation.ties import TieStudy
 from tokengym.agents.reports.report import Chart, Report, Series, Table
 from tokengym.rewards.clustered import mean_over_clusters
 from tokengym.rewards.estimates import share_estimate
+
+if TYPE_CHECKING:
+    from tokengym.agents.evaluation.first_play import FirstPlay
 
 _INTERVALS = (
     "95 % intervals over Tasks: Clopper and Pearson's for shares of groups and where few Tasks "
@@ -38,7 +42,19 @@ def ties_report(study: TieStudy) -> Report:
         Table(header, _sized_rows(study), "By group size", note),
         Table(("", "rate"), _rows(study), "At any group size", _INTERVALS),
     )
-    return Report(study.title, lines, parts)
+    best = [] if study.first is None else [_best_of(study.first)]
+    return Report(study.title, lines, (*parts, *best))
+
+
+def _best_of(first: "FirstPlay") -> Table:
+    """Lay out what the best of k rollouts earns among the policies of the scale."""
+    rows = {f"the best of {k}" if k > 1 else "the model": one for k, one in first.best_of.items()}
+    rows |= first.references
+    cells = [
+        (name, str(mean)) for name, mean in sorted(rows.items(), key=lambda row: -row[1].value)
+    ]
+    note = "Groups teach where their best rollouts earn more than the model does on average."
+    return Table(("policy", "mean return"), cells, "The best of k beside scripted policies", note)
 
 
 def _means(study: TieStudy) -> str:

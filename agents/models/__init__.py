@@ -1,4 +1,4 @@
-"""Language models by name: directories, the Hugging Face hub, and a reference model.
+"""Language models by name: directories, GGUF files, the Hugging Face hub, and a reference model.
 
 Modules that need the extra `tinker` are imported at first use: the base install reads `files`.
 """

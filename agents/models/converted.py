@@ -1,6 +1,7 @@
 """The folder of models converted from GGUF: each is whole, or not there."""
 
 import errno
+import hashlib
 import shutil
 import tempfile
 from collections.abc import Callable
@@ -52,3 +53,9 @@ def converted(key: str, write: Callable[[Path], None]) -> Path:
     except OSError as error:
         reason = "the disk is full" if error.errno == errno.ENOSPC else error.strerror or error
         raise ModelUnavailableError(f"cannot write models to {str(folder)!r}: {reason}") from error
+
+
+def file_hash(path: Path) -> str:
+    """Return the SHA-256 of a file."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -40,8 +40,8 @@ def check_model_directory(directory: Path, *, trust_remote_code: bool = False) -
     """Check that `directory` holds a complete model and that loading it runs none of its code.
 
     Raises:
-        ModelError: if a part is missing, or a configuration names code to run and
-            `trust_remote_code` is not given.
+        ModelError: if a part is missing, if a configuration names code to run and
+            `trust_remote_code` is not given, or if its tokenizer was converted wrongly.
     """
     missing = missing_part(directory)
     if missing is not None:
@@ -50,6 +50,27 @@ def check_model_directory(directory: Path, *, trust_remote_code: bool = False) -
         raise ModelError(f"{str(directory)!r} holds an adapter; give the directory of a full model")
     if not trust_remote_code:
         refuse_remote_code(directory)
+    _refuse_ranks(directory / "tokenizer.json")
+
+
+def _refuse_ranks(tokenizer: Path) -> None:
+    """Refuse a Unigram model whose scores are ranks: `from_pretrained(gguf_file=…)` makes them.
+
+    A Unigram model adds up the log-probabilities of its tokens; with the ranks of merges in their
+    place it splits text into other tokens than the model has learned from, and more of them.
+
+    Raises:
+        ModelError: if it is one.
+    """
+    if not tokenizer.is_file() or b'"Unigram"' not in tokenizer.read_bytes():
+        return
+    model = read_object(tokenizer).get("model", {})
+    scores = [score for _, score in model.get("vocab", ())] if model["type"] == "Unigram" else []
+    if len(scores) > 1 and all(float(score).is_integer() for score in scores):
+        raise ModelError(
+            f"{tokenizer} is a Unigram model with ranks for scores, which transformers makes of a "
+            "GGUF file's merges: it splits text wrongly; take the model's own tokenizer.json"
+        )
 
 
 def refuse_remote_code(directory: Path) -> None:

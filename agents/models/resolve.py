@@ -1,10 +1,11 @@
 """Resolving a model's name to a directory on this machine."""
 
+import re
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from tokengym.agents.models.converted import converted, find_converted
+from tokengym.agents.models.converted import converted, file_hash, find_converted
 from tokengym.agents.models.files import ModelError, ModelUnavailableError, check_model_directory
 from tokengym.agents.models.hub import UNASKED, is_hub_name, snapshot
 from tokengym.agents.models.reference import REFERENCE_MODELS, write_from_package
@@ -17,7 +18,7 @@ def is_model_name(name: str) -> bool:
     """Whether `name` has the form of a model's name; uses no network, loads nothing."""
     path = Path(name)
     known = name == TOY_MODEL or name in REFERENCE_MODELS
-    return known or path.is_dir() or is_hub_name(name)
+    return known or path.is_dir() or path.suffix == ".gguf" or is_hub_name(name)
 
 
 def resolve_model(
@@ -32,8 +33,8 @@ def resolve_model(
     A model that was fetched or converted before needs no network.
 
     Args:
-        name: a model directory, a reference model such as `smollm2`, a name of the Hugging Face
-            hub, or `TOY_MODEL`.
+        name: a model directory, a `.gguf` file, a reference model such as `smollm2`, a name of
+            the Hugging Face hub, or `TOY_MODEL`.
         most_bytes: refuse larger downloads; `None` for no limit.
         trust_remote_code: accept a model that runs its own code when it is loaded.
         progress: called with the current step, where it takes long.
@@ -61,6 +62,8 @@ def _resolved(name: str, fetch: Callable[[str], Path], progress: Progress) -> Pa
         return _reference(name, fetch, progress)
     if path.is_dir():
         return path.resolve()
+    if path.suffix == ".gguf":
+        return _from_gguf(path.resolve(), progress)
     if is_hub_name(name):
         try:
             return fetch(name)
@@ -68,9 +71,24 @@ def _resolved(name: str, fetch: Callable[[str], Path], progress: Progress) -> Pa
             hosted = "for hosted models set TINKER_API_KEY"
             raise ModelUnavailableError(f"{error}; {hosted}") from error
     raise ModelError(
-        f"no model {name!r}: give a model directory, a name of the Hugging Face hub such as "
-        f"organisation/model, or one of {', '.join(REFERENCE_MODELS)}"
+        f"no model {name!r}: give a model directory, a .gguf file, a name of the Hugging Face hub "
+        f"such as organisation/model, or one of {', '.join(REFERENCE_MODELS)}"
     )
+
+
+def _from_gguf(path: Path, progress: Progress) -> Path:
+    from tokengym.agents.models.convert import convert
+
+    try:
+        key = re.sub(r"[^\w.-]", "-", path.stem).lstrip(".") + f"-{file_hash(path)[:12]}"
+    except OSError as error:
+        raise ModelError(f"cannot read {str(path)!r}: {error.strerror}") from error
+
+    def write(folder: Path) -> None:
+        progress(f"converting {path.name}")
+        convert(path, folder)
+
+    return find_converted(key) or converted(key, write)
 
 
 def _reference(name: str, fetch: Callable[[str], Path], progress: Progress) -> Path:

@@ -338,7 +338,7 @@ def _led_to(grammar: Grammar, line: str, lead: str, bare: str) -> list[re.Match[
 def _differ(commands: list[re.Match[str]]) -> bool:
     """Return whether commands of one word say different things."""
     said = {match[0].upper() for match in commands}
-    return len(said) > len({_LETTERS.split(one, maxsplit=1)[0] for one in said})
+    return len(said) > len({_LETTERS.split(word, maxsplit=1)[0] for word in said})
 
 
 def _commands(grammar: Grammar, bare: str) -> list[re.Match[str]]:

@@ -281,10 +281,9 @@ def _rows_of(
     key = json.dumps(name)
     start = text.index("[", text.index(key) + len(key))
     line += text.count("\n", 0, start)
-    for one in JsonStream(text[start:], io.StringIO(), line):
-        yield _result_of(
-            0, one.line, {**shared, **one.value} if isinstance(one.value, dict) else one.value, text
-        )._replace(inside=True)
+    for item in JsonStream(text[start:], io.StringIO(), line):
+        value = {**shared, **item.value} if isinstance(item.value, dict) else item.value
+        yield _result_of(0, item.line, value, text)._replace(inside=True)
 
 
 def _result_of(number: int, line: int | None, value: object, text: str = "") -> RowResult:

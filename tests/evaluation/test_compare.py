@@ -140,3 +140,13 @@ def test_other_labels_or_wordings_are_the_same_test(
 def test_a_folder_without_a_finished_run_is_refused(tmp_path: Path) -> None:
     with pytest.raises(OptionError, match="holds no evaluation"):
         table(tmp_path)
+
+
+def test_rollouts_that_occur_twice_are_refused_by_name(tmp_path: Path) -> None:
+    rewards, other = (finished(tmp_path / name, RL, 0.1, 0.61) for name in ("one", "two"))
+    file = min((other / "rollouts").glob("*.jsonl"))
+    lines = file.read_text().splitlines(keepends=True)
+    file.write_text("".join([*lines, *lines[:3]]))
+    done = CliRunner().invoke(app, ["compare", str(rewards), str(other)])
+    assert isinstance(done.exception, OptionError)
+    assert f"3 of {len(lines) + 3} rollouts are repeated" in str(done.exception)

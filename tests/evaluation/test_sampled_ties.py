@@ -3,10 +3,14 @@
 import json
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import combinations
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from tests.training.jobs import run_job
@@ -22,6 +26,7 @@ from tokengym.agents.training.cost import rollouts_cost
 from tokengym.agents.training.job import Job
 from tokengym.agents.training.presets import preset
 from tokengym.envs.core.errors import OptionError
+from tokengym.rewards.clustered import best_of_k
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
@@ -122,6 +127,8 @@ def test_recommended_settings_are_those_that_replies_call_for() -> None:
     well, long = ("Probability: 0.5", 10, True), ("First, the rate is", 64, False)
     good = told([[well] * 4] * 2, [[0.1, 0.2, 0.3, 0.4]] * 2, {4: 0.85, 8: 0.95})
     assert "--group-size=4 --max-tokens=16" in good.command
+    assert [good.best_of[k].value for k in (1, 4)] == pytest.approx([0.25, 0.4])
+    assert good.references.keys() >= {"oracle"}
     cut = told([[long, well, long, well]] * 2, [[0.1] * 4] * 2, {4: 0.1, 8: 0.2, 16: 0.5})
     assert "--group-size=16 --max-tokens=128" in cut.command
     assert [cut.shares[name] for name in ("cut_off", "repeating", "copied")] == [0.5, 0.0, 0.0]
@@ -140,3 +147,12 @@ def test_recommended_settings_are_those_that_replies_call_for() -> None:
     usual = preset("forecast", group_size=16)
     rollouts = usual.steps * usual.groups_per_batch * 16
     assert solved.cost.sampled == 10 * (rollouts + usual.tasks_before + usual.evaluation_tasks)
+
+
+@given(st.lists(st.floats(-1, 1), min_size=1, max_size=6), st.data())
+def test_the_best_of_k_is_the_mean_over_all_choices(
+    values: list[float], data: st.DataObject
+) -> None:
+    k = data.draw(st.integers(1, len(values)))
+    every = [max(some) for some in combinations(values, k)]
+    assert best_of_k([values], k).value == pytest.approx(fmean(every))

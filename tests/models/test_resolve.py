@@ -13,7 +13,7 @@ import pytest
 from tests.models.fake_hub import hub
 from tests.models.tiny_gguf import write_gguf, write_wheel
 from tokengym.agents.models import ModelError, is_model_name, resolve_model
-from tokengym.agents.models.converted import converted_folder
+from tokengym.agents.models.converted import converted_folder, file_hash
 from tokengym.agents.models.reference import REFERENCE_MODELS
 
 CLOSED = "http://127.0.0.1:9"
@@ -53,7 +53,7 @@ def test_names_of_models_are_known_without_a_network(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "runs" / "mine").mkdir(parents=True)
-    models = ("smollm2", "runs/mine", ".", "Qwen/Qwen3-4B-Instruct-2507")
+    models = ("smollm2", "runs/mine", ".", "somewhere/else.gguf", "Qwen/Qwen3-4B-Instruct-2507")
     assert all(map(is_model_name, models))
     assert not any(map(is_model_name, ("starting", "a/b/c", "../Qwen/Qwen3")))
 
@@ -66,6 +66,17 @@ def test_names_load_neither_torch_nor_the_hub() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_a_gguf_file_is_converted_once(tmp_path: Path, cache_home: Path) -> None:
+    file = write_gguf(tmp_path / "my model.gguf")
+    messages: list[str] = []
+    model = resolve_model(str(file), progress=messages.append)
+    assert model == converted_folder() / f"my-model-{file_hash(file)[:12]}"
+    assert resolve_model(str(file), progress=messages.append) == model
+    assert messages == ["converting my model.gguf"]
+    write_gguf(file, "qwen2")
+    assert resolve_model(str(file)) != model
 
 
 @pytest.mark.parametrize("name", ["absent.gguf", "nothing-of-the-kind"])

