@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from tokengym.agents.service.engine.base_model import BaseModel
 
 
-def test_the_memory_is_divided_in_steps_of_at_least_a_little() -> None:
+def test_memory_is_divided_in_steps_of_a_least_size() -> None:
     assert divided(-5, STEP) == (4 * LEAST_BATCH // 3, 4 * LEAST_BATCH)
     assert divided(12 * STEP, 8 * STEP) == (2 * STEP, 6 * STEP)
     assert divided(32 * STEP, STEP) == (STEP, 16 * STEP)
