@@ -62,6 +62,10 @@ def _replan(on_site: SiteRule, world: World, _turn: Turn, _rng: np.random.Genera
     return _first_of(world, plan(plant, shown.step, shown.state, UNSAFE))
 
 
+mpc: Policy = partial(_replan, mean_day_plan)
+"""Model predictive control: at a site, of the mean day; demonstrations are its replies."""
+
+
 def lagrangian(world: World, turn: Turn, rng: np.random.Generator) -> str:
     """Plan like `mpc`, but with a price on shortfalls instead of a limit: dual ascent.
 
@@ -179,7 +183,7 @@ BASELINES: Mapping[str, Policy] = MappingProxyType(
         "worked": worked,
         "noisy": noisy,
         "lagrangian": lagrangian,
-        "mpc": partial(_replan, mean_day_plan),
+        "mpc": mpc,
         "worst_day": partial(_replan, worst_day_plan),
         "stochastic": partial(_replan, scenario_plan),
         "oracle": oracle,

@@ -170,7 +170,7 @@ class App {
     const done = run.curves.steps.length;
     const clear = Object.fromEntries(DETAILED.map((name) => [name, ""]));
     replace(this.top,
-      h("h1", {}, run.config ? [run.config, ...run.config.others].map((one) => `${one.world.split("/").pop()} ${one.level}`).join(", ")
+      h("h1", {}, run.config ? `${run.config.world.split("/").pop()} ${run.config.level}`
         : this.report ? `${this.report.title} (${run.name})` : run.name),
       run.state && h("span", {class: `state ${run.state}`}, run.state, run.config && ` · ${done} of ${plural(run.config.steps, "step")}`),
       run.before && h("span", {class: "score"}, `held-out return ${show(run.before[0])}`, run.after && ` → ${show(run.after[0])}`),
