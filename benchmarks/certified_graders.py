@@ -7,13 +7,13 @@ Each takes a reply and a right answer and adds nothing to what its package does.
 
 
 def math_verify(reply: str, reference: str) -> float:
-    from math_verify import parse, verify  # type: ignore[import-untyped]
+    from math_verify import parse, verify
 
     return float(verify(parse(f"${reference}$"), parse(reply)))
 
 
 def hendrycks_math(reply: str, reference: str) -> float:
-    from lm_eval.tasks.hendrycks_math.utils import (  # type: ignore[import-not-found]
+    from lm_eval.tasks.hendrycks_math.utils import (
         process_results,
     )
 
@@ -22,24 +22,24 @@ def hendrycks_math(reply: str, reference: str) -> float:
 
 
 def edit_similarity(reply: str, reference: str) -> float:
-    from autoevals.string import Levenshtein  # type: ignore[import-not-found]
+    from autoevals.string import Levenshtein
 
     return float(Levenshtein()(output=reply, expected=reference).score)
 
 
 def word_accuracy(reply: str, reference: str) -> float:
-    from jiwer import wer  # type: ignore[import-not-found]
+    from jiwer import wer
 
     return 1.0 - float(wer(reference, reply))
 
 
 def rouge(reply: str, reference: str) -> float:
-    from rouge_score.rouge_scorer import RougeScorer  # type: ignore[import-not-found]
+    from rouge_score.rouge_scorer import RougeScorer
 
     return float(RougeScorer(["rougeL"]).score(reference, reply)["rougeL"].fmeasure)
 
 
 def chrf(reply: str, reference: str) -> float:
-    from sacrebleu import sentence_chrf  # type: ignore[import-not-found]
+    from sacrebleu import sentence_chrf
 
     return float(sentence_chrf(reply, [reference]).score) / 100.0
