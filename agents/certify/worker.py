@@ -113,6 +113,9 @@ def _shift_clock() -> list[float]:
     def given(read: Any) -> Any:
         return lambda at=None: read(time.time() if at is None else at)
 
+    def now_in(cls: Any, tz: Any = None) -> Any:
+        return cls.fromtimestamp(time.time(), tz)
+
     def utcnow(cls: Any) -> Any:
         return cls.fromtimestamp(time.time(), datetime.UTC).replace(tzinfo=None)
 
@@ -123,7 +126,7 @@ def _shift_clock() -> list[float]:
     time.strftime = lambda form, *said: write(form, *(said or (time.localtime(),)))
     # `today` asks `time.time`; other methods are replaced where no assignment reaches.
     (methods,) = gc.get_referents(datetime.datetime.__dict__)
-    methods["now"] = classmethod(lambda cls, tz=None: cls.fromtimestamp(time.time(), tz))
+    methods["now"] = classmethod(now_in)
     methods["utcnow"] = classmethod(utcnow)
     ctypes.pythonapi.PyType_Modified(ctypes.py_object(datetime.datetime))
     return ahead

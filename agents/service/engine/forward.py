@@ -175,6 +175,7 @@ def _scores(
     asked = np.empty((len(tokens) - 1, 0), np.int64) if targets is None else targets
     ids = torch.from_numpy(asked).to(hidden.device)
     rows: list[tuple[torch.Tensor, ...]] = []
+    logits = hidden[:0]
     for start in range(0, len(tokens), forward.max_logits):
         places = slice(start, start + forward.max_logits)
         logits = logits_of(forward.model, hidden[places])
