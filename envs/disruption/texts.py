@@ -1,8 +1,8 @@
 """The texts that the roles read: functions of the evidence and of the replies, nothing else.
 
 The templates `prompt_full` and `prompt_terse` have the macros `opening(case)`, the predictor's
-first text, `challenge(case, answer)` and `rejoinder(case, argument)`, its second one. `lines` has
-what both share: the paper in words.
+first text, `challenge(case, answer)` and `rejoinder(case, label, stated)`, its second one: `stated`
+joins the challenger's claims. `lines` has what both share: the paper in words.
 """
 
 from collections.abc import Mapping, Sequence
@@ -55,6 +55,16 @@ def _shown_facts(facts: Mapping[str, int], names: Sequence[str]) -> dict[str, in
     return {name: facts[name] for name in names if name in facts}
 
 
+def _listed(facts: Mapping[str, int]) -> str:
+    """Write names and numbers: as macros, this and the notes take half of compiling a Task."""
+    return ", ".join(f"{name} {value}" for name, value in facts.items())
+
+
+def _record(evidence: shown.Evidence) -> str:
+    """Write the challenger's notes on earlier papers, and what became of them, a line each."""
+    return "".join(f"{_listed(other['notes'])}: {other['label']}\n" for other in evidence.record)
+
+
 def _made_up(case: Case) -> tuple[str, str]:
     """Return an answer and an argument that differ from Task to Task and ignore the paper."""
     rng = generator("disruption example", case.fingerprint)
@@ -81,6 +91,8 @@ macros = templates(
     debate=debate,
     either=either,
     shown_facts=_shown_facts,
+    listed=_listed,
+    record=_record,
     made_up=_made_up,
     form_share=FORM_SHARE,
     no_label=NO_LABEL,

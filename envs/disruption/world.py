@@ -371,7 +371,8 @@ class DisruptionWorld(World[CompiledDebate]):
         in_form = {"well_formed": float(argument is not None), "form": form}
         self._argument = argument = argument or Argument(None, ())
         self._challenge_costs = {"form": lost, **costs_of(argument, self.compiled.evidence)}
-        said = macros(f"prompt_{self.prompt}").rejoinder(self.compiled.case, argument)
+        stated = " and ".join(claim.statement for claim in argument.claims)
+        said = macros(f"prompt_{self.prompt}").rejoinder(self.compiled.case, argument.label, stated)
         if self._first_said:
             said = f"{self._first_said}\n{said}"
         return Turn(PREDICTOR, said, metrics=in_form)
