@@ -51,6 +51,9 @@ class Case(NamedTuple):
         return [either(LABELS[target]) for target in self.targets]
 
 
+_KINDS = {shown.PUBLICATION_FEATURES: "at publication", **shown.PERIODS}
+
+
 def _shown_facts(facts: Mapping[str, int], names: Sequence[str]) -> dict[str, int]:
     return {name: facts[name] for name in names if name in facts}
 
@@ -58,6 +61,16 @@ def _shown_facts(facts: Mapping[str, int], names: Sequence[str]) -> dict[str, in
 def _listed(facts: Mapping[str, int]) -> str:
     """Write names and numbers: as macros, this and the notes take half of compiling a Task."""
     return ", ".join(f"{name} {value}" for name, value in facts.items())
+
+
+def _fact_lines(facts: Mapping[str, int]) -> list[tuple[str, bool]]:
+    """Return a line for each kind of fact, empty if none is shown, and whether it is of citers."""
+    lines = []
+    for names, when in _KINDS.items():
+        known = _shown_facts(facts, names)
+        line = f"{when.capitalize()}: {_listed(known)}" if known else ""
+        lines.append((line, names == shown.CITER_FEATURES))
+    return lines
 
 
 def _record(evidence: shown.Evidence) -> str:
@@ -92,6 +105,7 @@ macros = templates(
     either=either,
     shown_facts=_shown_facts,
     listed=_listed,
+    fact_lines=_fact_lines,
     record=_record,
     made_up=_made_up,
     form_share=FORM_SHARE,
@@ -99,10 +113,8 @@ macros = templates(
     most_quoted=(MOST_QUOTED_WORDS, MOST_QUOTED_CHARACTERS),
     challengers=shown.KINDS,
     periods=shown.PERIODS,
-    kinds={shown.PUBLICATION_FEATURES: "at publication", **shown.PERIODS},
     features=shown.FEATURES,
     reference_features=shown.REFERENCE_FEATURES,
-    citer_features=shown.CITER_FEATURES,
     next_features=shown.NEXT_FEATURES,
 )
 """From the name of a template, such as `prompt_full`, to its macros."""
