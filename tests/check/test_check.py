@@ -66,7 +66,7 @@ def test_the_command_writes_what_it_found(tmp_path: Path) -> None:
     assert (found["skills"]["oracle"]["value"], found["broken"]) == (1.0, {})
     assert found["reached_by"]["policy"] == "oracle"
     assert "Every law is kept" in " ".join(result.output.split())
-    assert "rung (source)" in result.output
+    assert "policy (source)" in result.output
 
 
 @pytest.mark.nightly

@@ -34,7 +34,7 @@ TINY: dict[str, Any] = {
 
 
 def asked(path: Path, kind: type[JobConfig] = TrainConfig, **changes: Any) -> JobConfig:
-    return preset_for(kind, "forecast", **TINY, options={"data": str(path)}, **changes)
+    return preset_for(kind, "forecast", **TINY, options={"data": str(path), "prompt": "terse"}, **changes)
 
 
 @pytest.fixture(scope="module")
@@ -42,8 +42,8 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     """A run on a user's questions that was resumed, and the questions as they were."""
     folder = tmp_path_factory.mktemp("changed")
     path = write(folder / "q.jsonl", questions())
-    run_job(asked(path, steps=1), folder / "run")
-    run_job(asked(path, steps=2), folder / "run")
+    run_job(asked(path, steps=1, evaluate_before=0), folder / "run")
+    run_job(asked(path, steps=2, evaluate_before=0), folder / "run")
     return folder, path.read_text()
 
 

@@ -34,10 +34,10 @@ def run(settings: JobConfig, folder: Path) -> list[dict[str, Any]]:
         (FORECAST, {"filter": "drop", "min_spread": 0.05, "denominator": "live"}),
         (FORECAST, {"estimator": "reinforce_plus_plus", "filter": "resample", "min_spread": 0.05}),
         (FORECAST, {"estimator": "leave_one_out", "mode": "async"}),
-        (DEBATE, {"estimator": "leave_one_out", "credit": "turn"}),
+        (DEBATE, {"estimator": "leave_one_out"}),
         (ENERGY, {"estimator": "group_standardised", "credit": "exact"}),
     ],
-    ids=["drop", "reinforce++ resample", "async", "turn", "exact"],
+    ids=["drop", "reinforce++ resample", "async", "debate", "exact"],
 )
 def test_a_job_of_every_kind_runs_to_its_report(
     tmp_path: Path, served: dict[str, Any], settings: TrainConfig, change: dict[str, Any]
@@ -47,9 +47,9 @@ def test_a_job_of_every_kind_runs_to_its_report(
     assert [row["step"] for row in rows] == list(range(chosen.steps))
     for row in rows:
         assert row["groups/drawn"] >= row["groups/live"]
-    assert RunFolder(tmp_path).config == replace(chosen, renderer="qwen3_instruct")
+    assert RunFolder(tmp_path).config == replace(chosen, renderer="qwen3_instruct", system="")
     page = (tmp_path / "report.html").read_text()
-    assert "were drawn in place of others" in page
+    assert "were drawn instead of others" in page
     assert "after training" in page
     names = {path.name for path in tmp_path.iterdir()}
     assert names >= {"config.json", "metrics.jsonl", "checkpoints.jsonl", "outcome.json"}
@@ -104,12 +104,12 @@ def test_what_cannot_be_done_is_refused_by_name(change: dict[str, Any], named: s
 @pytest.mark.parametrize(
     "change",
     [
-        {"estimator": "group_standardised", "credit": "turn", "filter": "drop"},
+        {"estimator": "group_standardised", "filter": "drop"},
         {"estimator": "leave_one_out", "filter": "resample", "denominator": "live"},
     ],
-    ids=["turn", "resample"],
+    ids=["drop", "resample"],
 )
-def test_self_play_takes_every_estimator_credit_and_filter(
+def test_self_play_takes_estimators_and_filters(
     tmp_path: Path, served: dict[str, Any], change: dict[str, Any]
 ) -> None:
     settings = replace(DEBATE, self_play=True, **served, **change)
