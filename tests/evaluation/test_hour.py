@@ -38,7 +38,9 @@ def test_an_entry_is_placed_by_what_it_earns(tmp_path: Path) -> None:
     figures, place = run_entry(LEVEL, entry(tmp_path), "test", 4, workers=1)
     assert figures.startswith("4 test Tasks: value 0.8")
     assert "0 with a malformed reply, 0 ended" in figures
-    assert "0.000 (all 4 equal) of the best reference policy's gain" in place  # one half is what gains nothing
+    assert (
+        "0.000 (all 4 equal) of the best reference policy's gain" in place
+    )  # one half is what gains nothing
     (alone,) = run_entry(LEVEL, entry(tmp_path), "train", 2, workers=1)
     assert alone.startswith("2 train Tasks")
 

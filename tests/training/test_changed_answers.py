@@ -34,7 +34,9 @@ TINY: dict[str, Any] = {
 
 
 def asked(path: Path, kind: type[JobConfig] = TrainConfig, **changes: Any) -> JobConfig:
-    return preset_for(kind, "forecast", **TINY, options={"data": str(path), "prompt": "terse"}, **changes)
+    return preset_for(
+        kind, "forecast", **TINY, options={"data": str(path), "prompt": "terse"}, **changes
+    )
 
 
 @pytest.fixture(scope="module")

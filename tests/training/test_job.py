@@ -238,7 +238,8 @@ def test_a_run_without_signal_keeps_its_last_good_checkpoint(
     tmp_path: Path, served: dict[str, Any]
 ) -> None:
     # Replies of one token are never a forecast: every group is uniform from the first step on.
-    outcome, _ = run_job(replace(SMALL, **served, steps=30, max_tokens=1, evaluate_before=0), tmp_path)
+    settings = replace(SMALL, **served, steps=30, max_tokens=1, evaluate_before=0)
+    outcome, _ = run_job(settings, tmp_path)
     assert outcome.collapse is not None
     assert outcome.collapse.since == 0
     assert len(steps(tmp_path)) < 30
