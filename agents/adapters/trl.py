@@ -1,4 +1,4 @@
-"""A world in TRL's `GRPOTrainer`: a `rollout_func` in tokens, or an `environment_factory` of tools.
+"""A world in TRL's `GRPOTrainer`: a `rollout_func` in tokens, or an `environment_factory`.
 
 The first keeps tokens as sampled: what the trainer trains on is what the model read and wrote. The
 second goes through the model's tool calls.

@@ -292,7 +292,7 @@ def install(reader: Reader, arguments: list[str]) -> str:
 
 
 def serve_env(reader: Reader, arguments: list[str]) -> str:
-    """What to install, where OpenEnv is not; where it is, `tests/integrations` serves."""
+    """Without OpenEnv the command names its extra; with it, `tests/integrations` serves a world."""
     if importlib.util.find_spec("openenv") is not None:
         return reader.run_tokengym("serve-env", *arguments, "--help")
     shown = reader.run_tokengym("serve-env", *arguments, status=2)

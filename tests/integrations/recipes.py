@@ -12,7 +12,7 @@ from benchmarks.pages import write_block
 from tokengym.agents.reports.markdown import markdown_table
 
 MODEL = "Qwen/Qwen3-8B"
-"""What the starting policy is called: recipes look its renderer up by the name."""
+"""Name of the starting policy, by which recipes look its renderer up."""
 STEPS = 3
 
 _RL = ["group_size=2", "max_tokens=8", "max_steps=3"]

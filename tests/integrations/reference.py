@@ -1,4 +1,4 @@
-"""What every integration is compared with: scripted episodes of our own Env, reward for reward."""
+"""Scripted episodes of our own Env: every integration must pay the same, reward for reward."""
 
 import json
 from typing import Any, NamedTuple

@@ -36,7 +36,7 @@ def test_an_episode_has_the_statistics_of_its_rewards(world: str) -> None:
 
 @pytest.fixture(scope="module")
 def page() -> dict[str, Any]:
-    """What the page's block for Stable-Baselines3 defines."""
+    """Names that the page's block for Stable-Baselines3 defines."""
     found = blocks(ROOT / "docs" / "integrations.md")
     (code,) = [block.text for block in found if block.name == "with_stable_baselines3.py"]
     names: dict[str, Any] = {}

@@ -84,7 +84,7 @@ def test_top_k_keeps_the_k_likeliest_in_proportion(logits: list[float], k: int) 
 @pytest.mark.nightly
 @settings(deadline=None)
 @given(logit_lists, st.sampled_from((-1, *range(1, 9))), st.floats(0.05, 0.99))
-# Of .4, .3, .2 and .1 two are kept, of which the first has more than half.
+# Two of .4, .3, .2 and .1 are kept, and the first has more than half of their sum.
 @example([-0.9163, -1.2040, -1.6094, -2.3026], 2, 0.5)
 def test_top_p_counts_among_the_tokens_that_top_k_keeps(
     logits: list[float], k: int, p: float

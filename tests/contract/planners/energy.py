@@ -17,7 +17,7 @@ _NUMBER = r"(-?\d+(?:\.\d+)?)"
 _GUARD = 0.1
 """Degrees above the least that it plans for, as forecasts of the weather err."""
 _EMPTY = ("chance", "load_forecast", "pv_forecast", "load_updates", "pv_updates", "before")
-"""What planning does not read."""
+"""Fields of a plant that planning does not read."""
 
 
 class Operator:
