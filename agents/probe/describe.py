@@ -109,15 +109,25 @@ def _untrained(batch: ProbeBatch, fit: Fit, weights_K: Floats) -> Iterator[tuple
     lost_N = due_N & (np.abs(factors_N) < _NOTHING * np.abs(factors_N[due_N]).max())
     if not lost_N.any():
         return
-    noun = f"{lost_N.sum()} of {due_N.sum()} rollouts, {_listed(lost_N)}: each of them"
+    texts = [(tuple(one.prompt_ids), tuple(one.completion_ids)) for one in batch.rollouts]
+    twins = [n for n, text in enumerate(texts) if texts.count(text) > 1 and not lost_N[n]]
+    # Of rollouts with equal tokens only the sum is known: any one of them may be left out.
+    ways = lost_N, *(lost_N | (np.arange(len(texts)) == n) for n in twins)
+    free_K, left_out_N = min(
+        ((which_N[batch.table.rollout_K], which_N) for which_N in ways),
+        key=lambda way: fit.outside(np.where(way[0], 0.0, weights_K), np.zeros_like(way[0]))[1],
+    )
+    yield "rollouts left out", _left_out(left_out_N, due_N), free_K
+
+
+def _left_out(lost_N: Flags, due_N: Flags) -> str:
+    """Name rollouts that are left out of those that are due."""
     half = len(lost_N) // 2
-    for name, part, rest in (
-        ("first", slice(half), slice(half, None)),
-        ("second", slice(half, None), slice(half)),
-    ):
-        if lost_N[part][due_N[part]].all() and not lost_N[rest].any():
-            noun = f"only one micro-batch of two counts: the {name} half of the rollouts"
-    yield "rollouts left out", noun, lost_N[batch.table.rollout_K]
+    halves = {"first": slice(half), "second": slice(half, None)}
+    for name, rest in zip(halves, reversed(halves.values()), strict=True):
+        if lost_N[halves[name]][due_N[halves[name]]].all() and not lost_N[rest].any():
+            return f"only one micro-batch of two counts: the {name} half of the rollouts"
+    return f"{lost_N.sum()} of {due_N.sum()} rollouts, {_listed(lost_N)}: each of them"
 
 
 def _listed(which_N: Flags) -> str:

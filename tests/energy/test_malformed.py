@@ -52,7 +52,7 @@ def test_a_malformed_reply_is_no_power_and_costs(level: str) -> None:
 @pytest.mark.parametrize("name", ["noisy", "time_of_use", "hold"])
 def test_playing_on_earns_more_than_garbage_from_some_step_on(name: str, level: str) -> None:
     world, policy = world_of(level), baselines("energy")[name]
-    tasks = [task_of(level, index) for index in range(TASKS)]
+    tasks = [task_of(level, index) for index in range(3 * TASKS)]
     whole = np.mean([earned(world, task, policy) for task in tasks])
     for count in (0, 1, 3, spec("energy").turn_limits[level] // 2):
         for reply in GARBAGE[:2]:

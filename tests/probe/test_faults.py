@@ -98,7 +98,7 @@ def test_layers_that_did_not_move_are_named() -> None:
         (
             "every third rollout",
             "rollouts left out",
-            "rollouts, numbers 3, 6, 18, 21, 24, 27, ...: each of them is not",
+            "15 of 48 rollouts, numbers 3, 6, 18, 21, 24, 27, ...: each of them is not",
         ),
         ("first token", "first token", "the first token of a reply is not trained"),
         ("end twice", "token weights", "the end token counts 2 times"),

@@ -65,6 +65,7 @@ def folder(tmp_path: Path) -> Path:
 def resume(folder: Path) -> str:
     run = RunFolder(folder)
     with run.lock():
+        assert run.config.world == CONFIG.world
         said = [*mend_run(run), *forget_unsaved_steps(run)]
     # Mended once, there is nothing more to say, and a next row stands on a line of its own.
     assert [*mend_run(run), *forget_unsaved_steps(run)] == []
@@ -152,11 +153,11 @@ FAULTS = [
         compare,
     ),
     Fault(
-        "`steps: null` in `settings.json`",
+        "`steps: []` in `settings.json`",
         "run/settings.json is damaged: steps: Input should be a valid integer",
         write(
             "settings.json",
-            json.dumps({**CONFIG.to_dict(), "schema_version": SCHEMA_VERSION, "steps": None}),
+            json.dumps({**CONFIG.to_dict(), "schema_version": SCHEMA_VERSION, "steps": []}),
         ),
         resume,
     ),

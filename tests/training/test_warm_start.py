@@ -67,7 +67,7 @@ def test_a_killed_warm_start_saves_its_final_weights(
     tmp_path: Path, served: dict[str, Any]
 ) -> None:
     """They are what is trained on, and not the model as it was."""
-    rates = {"learning_rate": 1e-3, "warm_start_rate": 3e-3, "save_every": 1}
+    rates = {"learning_rate": 1e-3, "warm_start_rate": 0.03, "save_every": 1}
     asked = job(warm_start=2, demonstrations="empirical", **rates, **served)
     run_job(asked, tmp_path)
     (whole,) = read_trained(RunFolder(tmp_path)).values()
