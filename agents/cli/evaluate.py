@@ -84,7 +84,8 @@ def evaluate(
         typer.echo(folder.file.read_text(encoding="utf-8"), nl=False)
         return
     report = evaluation_report(plan, folder.saved().scales, results, whole=whole)
-    show(*report.lines, *report.tables, f"{folder.file}", f"page: tokengym view {out}")
+    notes = dict.fromkeys(folder.rollouts.notes)
+    show(*notes, *report.lines, *report.tables, f"{folder.file}", f"page: tokengym view {out}")
 
 
 def _verify(saved: Path) -> None:

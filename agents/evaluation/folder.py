@@ -13,6 +13,7 @@ import math
 import platform
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -81,7 +82,7 @@ class EvaluationFolder:
         """Whether the folder holds an evaluation."""
         return self.file.is_file()
 
-    @property
+    @cached_property
     def rollouts(self) -> RolloutLog:
         """Every rollout."""
         return RolloutLog(self.folder / "rollouts")

@@ -360,4 +360,4 @@ PLANTED: dict[str, list[type[Products]]] = {
     "statistical.headroom": [PaysForAnyText],
 }
 """Faults by the check that must catch them, beside those of `kinds.py`, which are planted in three
-forms; `statistical.difficulty_separation` and `sound.batches` have tests of their own."""
+forms; `statistical.difficulty_separation` and `sound.scored_together` have tests of their own."""

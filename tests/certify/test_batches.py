@@ -37,7 +37,7 @@ def judged(code: str, folder: Path) -> Finding:
     rows = ({"prompt": f"What is {n} times 7?", "answer": str(7 * n)} for n in range(120, 180))
     (folder / "rows.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
     source = open_source(f"{folder}/g.py:r", {"prompts": str(folder / "rows.jsonl")})
-    (found,) = certify(source, "grader", QUICK, only=["sound.batches"]).findings
+    (found,) = certify(source, "grader", QUICK, only=["sound.scored_together"]).findings
     return found
 
 
@@ -51,5 +51,5 @@ def test_a_batch_earns_what_its_replies_earn_alone(grader: str, tmp_path: Path) 
 
 
 def test_batches_of_what_takes_one_reply_are_not_judged() -> None:
-    (found,) = certify(Products(), "one", QUICK, only=["sound.batches"]).findings
+    (found,) = certify(Products(), "one", QUICK, only=["sound.scored_together"]).findings
     assert (found.status, found.found) == (Status.INAPPLICABLE, "it scores one reply at a time")

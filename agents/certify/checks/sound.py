@@ -141,7 +141,7 @@ def hostile(bench: Bench) -> list[Trace]:
     return traces
 
 
-@check("sound.batches", "sound", Severity.DEFECT, "play", "batches", "repeats")
+@check("sound.scored_together", "sound", Severity.DEFECT, "play", "batches", "repeats")
 def batches(bench: Bench) -> CheckVerdict:
     """Replies scored in one call, as trainers do, earn what each earns alone."""
     steady(bench)
