@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -11,6 +12,7 @@ import torch
 from tinker.types import SamplingParams
 
 from tokengym.agents.service.engine.adapters import LoraSpec, LoraWeights
+from tokengym.agents.service.errors import StartupError
 from tokengym.agents.service.generation.jobs import SampleRequest
 from tokengym.agents.service.state.seeds import SeedSource
 
@@ -65,3 +67,9 @@ def test_sessions_of_a_later_start_have_other_ids(tmp_path: Path) -> None:
     ids = [SeedSource.open(5, tmp_path).session_id() for _ in range(3)]
     assert len(set(ids)) == 3
     assert ids[0] == SeedSource(5).session_id()
+
+
+def test_a_fifo_that_counts_starts_is_refused(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "starts")
+    with pytest.raises(StartupError, match="starts is no regular file"):
+        SeedSource.open(5, tmp_path)

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Self
 
 from tokengym.agents.service.engine.adapters import random_seed
+from tokengym.agents.service.errors import StartupError
 from tokengym.agents.service.generation.jobs import SampleRequest
 
 # Requests that are remembered to have come before; one takes about 200 bytes.
@@ -38,11 +39,18 @@ class SeedSource:
 
     @classmethod
     def open(cls, seed: int | None, state_dir: Path) -> Self:
-        """Return the source of a service that starts now on `state_dir`."""
+        """Return the source of a service that starts now on `state_dir`.
+
+        Raises:
+            StartupError: if what counts the starts is no regular file.
+        """
         if seed is None:
             return cls(None)
+        counter = state_dir / _STARTS
+        if counter.exists() and not counter.is_file():  # a fifo would wait for a reader forever
+            raise StartupError(f"{counter} is no regular file: remove it")
         # A byte for each start, so that no start has the number of another.
-        with (state_dir / _STARTS).open("ab") as file:
+        with counter.open("ab") as file:
             start = file.tell()
             file.write(b".")
         return cls(seed, start)
