@@ -7,6 +7,7 @@ that is sampled from.
 import copy
 import hashlib
 import inspect
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ import numpy as np
 import torch
 from torch import nn
 from transformers import AutoModelForCausalLM, AutoTokenizer
+from transformers.utils import logging
 
 from tokengym.agents.service.config import check_model_directory
 from tokengym.agents.service.engine.linear import replace_linear_layers
@@ -165,6 +167,8 @@ class _LayersOutput:
 
 
 def _read_model(directory: Path, trust_remote_code: bool) -> Any:
+    if not sys.stderr.isatty():  # a bar is no line of a log
+        logging.disable_progress_bar()
     loaded: Any = AutoModelForCausalLM.from_pretrained(
         directory,
         local_files_only=True,
