@@ -106,13 +106,19 @@ def picture(
 
 
 def _draw(world: World, record: PlayedEpisode, who: str = "") -> "Figure":
+    from matplotlib.text import Text
+
     task, spec = record.task, world.spec
     earned = " and ".join(f"{value:.3f}" for value in record.returns.values())
     so_far = "" if record.turns[-1].done else " so far"
     title = f"{spec.short_name} {task.level}, {task.split} Task {task.index}: "
     title += f"{who or 'the policy'} earned {earned}{so_far}"
     render: Callable[[World, PlayedEpisode, str], Figure] = resolve_name(spec.render)
-    return render(world, record, title)
+    drawn = render(world, record, title)
+    for text in drawn.findobj(Text):  # replies and names of one's own are no formulas
+        shown = "".join(c if c.isprintable() or c == "\n" else "\ufffd" for c in text.get_text())
+        text.set(text=shown, parse_math=False)
+    return drawn
 
 
 def figure(width: float, height: float, title: str) -> "Figure":

@@ -1,4 +1,4 @@
-"""No reply takes long, whatever it holds: 1 MB in less than 50 ms of processor time."""
+"""No reply takes long, whatever it holds: 1 MB less than adding two million integers in Python."""
 
 import time
 
@@ -16,7 +16,8 @@ HOSTILE += ["<answer>", "\u2212", "\\boxed{", "(a", "<think>", "</think>", "<thi
 HOSTILE += ["answer: ", " and", "\u00e9", "\u3000", "\nP", "a\n", "_a", "1: ", "\n\n x\n", "1%"]
 HOSTILE += ["\uff1a", "<think>\n"]
 CHARACTERS = 1_000_000
-MOST_SECONDS = 0.05
+SAMPLE, MOST_SAMPLES = 100_000, 20
+"""Integers that are added beside each reply, and how often as long it may take."""
 
 
 @pytest.mark.nightly
@@ -30,11 +31,13 @@ def test_no_reply_takes_long(case: tuple[str, str]) -> None:
         for head in ("", *heads):
             reply = head + piece * (CHARACTERS // len(piece.encode())) + "x"
             # What else the machine does slows some of them down, never all.
-            assert any(seconds(world, task, reply) < MOST_SECONDS for _ in range(5)), piece
+            assert any(samples(world, task, reply) < MOST_SAMPLES for _ in range(5)), piece
 
 
-def seconds(world: World, task: Task, reply: str) -> float:
+def samples(world: World, task: Task, reply: str) -> float:
     world.start(task)
+    began = time.process_time()
+    sum(range(SAMPLE))
     started = time.process_time()
     world.reply(reply)
-    return time.process_time() - started
+    return (time.process_time() - started) / (started - began)

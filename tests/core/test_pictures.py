@@ -16,7 +16,7 @@ from tests.contract import bargain
 from tokengym.agents.cli import app
 from tokengym.envs.core.errors import OptionError, TaskError
 from tokengym.envs.core.play import PlayedEpisode, Policy, play, record_replies, replay
-from tokengym.envs.core.rendering import require_picture, save_picture
+from tokengym.envs.core.rendering import picture, require_picture, save_picture
 from tokengym.envs.core.task import Task
 from tokengym.envs.core.world import World
 from tokengym.envs.disruption.labels import LABELS
@@ -191,6 +191,14 @@ def test_a_debate_shows_the_truth_at_its_end_alone() -> None:
     assert [value for value, _ in truths[0]] == pytest.approx(list(posterior))
     label = task.answer["labels"]["disruption"]
     assert LABELS["disruption"][int(truths[1][0][1])] == label
+
+
+@pytest.mark.parametrize("said", ["\x10", r"$\frac$"])
+@pytest.mark.filterwarnings("error")
+def test_replies_are_drawn_as_characters(said: str) -> None:
+    world = make_world("disruption", "L2")
+    replies = ("LABEL neutral\nP 0.2 0.3 0.5", f"ARGUE neutral {said}")
+    assert picture(world, world.task("test", 0), replies).any()
 
 
 @pytest.mark.nightly
