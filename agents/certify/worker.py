@@ -165,6 +165,7 @@ def _guarded() -> None:
     One that left the group is found too: when its parent ends, it becomes a child of this one.
     """
     ctypes.CDLL(None).prctl(_ADOPT, 1)
+    parent = os.getppid()
     worker = os.fork()
     if worker == 0:
         main()
@@ -176,13 +177,20 @@ def _guarded() -> None:
     def end(*_: Any) -> None:
         os.kill(worker, signal.SIGKILL)
 
+    def end_with_parent(*_: Any) -> None:
+        if os.getppid() != parent:  # killed: it said nothing, and a reply may never return
+            end()
+
     signal.signal(signal.SIGTERM, end)
+    signal.signal(signal.SIGALRM, end_with_parent)
+    signal.setitimer(signal.ITIMER_REAL, 1.0, 1.0)
     with contextlib.suppress(ChildProcessError):
         while True:
             ended, said = os.wait()
             if ended == worker:
                 status = os.waitstatus_to_exitcode(said)
                 signal.signal(signal.SIGTERM, signal.SIG_IGN)
+                signal.setitimer(signal.ITIMER_REAL, 0.0)
                 break
     with contextlib.suppress(ChildProcessError):
         while True:
