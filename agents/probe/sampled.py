@@ -63,15 +63,15 @@ def sample_of(model: Any, replies: Iterable[Reply], temperature: float = 1.0) ->
 
 def judge_sample(sample: TokenSample) -> ProbeVerdict:
     """Say whether tokens were sampled from the distributions given, whole and as they are."""
-    count = len(sample.tokens_N)
-    surprise, score = max(_truncated(sample))
-    if surprise > ALARM:
-        text = f"no token of {count} lies beyond {score}, where {surprise:.0f} are expected"
+    count, evidence = len(sample.tokens_N), _evidence(sample)
+    gain, expected, tail = max(_truncated(sample))
+    if expected > ALARM and gain > evidence:
+        text = f"no token of {count} lies beyond {tail}, where {expected:.0f} are expected"
         text = f"replies are truncated: {text}"
-        return ProbeVerdict(VerdictKind.WRONG, text, "truncated", surprise / count)
+        return ProbeVerdict(VerdictKind.WRONG, text, "truncated", expected / count)
     z, temperature = temperature_of(sample)
     text = f"temperature {temperature:.2g} times what is trained (z {z:.1f}, {count} tokens)"
-    if _evidence(sample) > ALARM:
+    if evidence > ALARM:
         off = abs(1 - temperature)
         return ProbeVerdict(VerdictKind.WRONG, f"sampled at {text}", "temperature", off)
     text = f"what is sampled is what is trained: {text}"
@@ -107,9 +107,13 @@ def _evidence(sample: TokenSample) -> float:
     return whole - float(np.log(len(_TEMPERATURES)))
 
 
-def _truncated(sample: TokenSample) -> Iterator[tuple[float, str]]:
-    """Yield for every tail in which there is no token how many are expected there."""
-    yield 0.0, ""
+def _truncated(sample: TokenSample) -> Iterator[tuple[float, float, str]]:
+    """Yield the tails in which there is no token.
+
+    For each the logarithm of the likelihood ratio of sampling without it, how many tokens are
+    expected in it, and where it begins.
+    """
+    yield 0.0, 0.0, ""
     p_NV = np.exp(sample.logprobs_NV)
     order_NV = np.argsort(-p_NV, axis=1)
     sorted_NV = np.take_along_axis(p_NV, order_NV, axis=1)
@@ -118,7 +122,13 @@ def _truncated(sample: TokenSample) -> Iterator[tuple[float, str]]:
     before_N = before_NV[np.arange(len(rank_N)), rank_N]
     for k in _TOP_K:
         if k < p_NV.shape[1] and (rank_N < k).all():
-            yield float(sorted_NV[:, k:].sum()), f"the {k} likeliest (top_k)"
+            yield *_without(sorted_NV[:, k:].sum(axis=1)), f"the {k} likeliest (top_k)"
     for p in _TOP_P:
         if (before_N < p).all():
-            yield float(sorted_NV[before_NV >= p].sum()), f"the likeliest {p:g} (top_p)"
+            tail_N = np.where(before_NV >= p, sorted_NV, 0.0).sum(axis=1)
+            yield *_without(tail_N), f"the likeliest {p:g} (top_p)"
+
+
+def _without(tail_N: Floats) -> tuple[float, float]:
+    """Return the log-likelihood ratio of empty tails, and the tokens expected in them."""
+    return -float(np.log1p(-tail_N).sum()), float(tail_N.sum())

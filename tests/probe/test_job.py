@@ -25,7 +25,7 @@ LOSS = 'rollout["advantages"][0] * (trained * chosen).sum()'
         ("mask[1:]", "mask[:-1]", 1, "wrong: the mask is one token late"),
         (
             DUE,
-            f"{DUE}\n        advantage /= torch.tensor(rewards).std().item() + 1e-4",
+            f"{DUE}\n    advantage /= torch.tensor(rewards).std().item() + 1e-4",
             3,
             "biased",
         ),

@@ -69,7 +69,7 @@ def test_truncation_is_named(cut: dict[str, Any], named: str) -> None:
 
 
 def test_greedy_replies_are_of_temperature_zero() -> None:
-    assert judge_sample(sampled(3, power=1e3)).name == "truncated"
+    assert judge_sample(sampled(3, power=1e3)).name == "temperature"
     z, temperature = temperature_of(sampled(3, power=1e3))
     assert z > 10
     assert temperature < 0.01
