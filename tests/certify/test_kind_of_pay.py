@@ -50,7 +50,7 @@ def items(reply: str, row: Row) -> float:
 
 
 def relative(reply: str, row: Row) -> float:
-    numbers = re.findall(r"\d+(?:\.\d+)?", reply.replace(",", ""))
+    numbers = re.findall(r"-?\d+(?:\.\d+)?", reply.replace(",", ""))
     right = float(row["reference"])
     return max(0.0, 1.0 - 2.0 * abs(float(numbers[-1]) - right) / right) if numbers else 0.0
 
@@ -144,7 +144,9 @@ def test_a_clean_grader_of_any_kind_is_not_accused(name: str, tmp_path: Path) ->
     failed = [one for one in made.findings if one.status is Status.FAILED]
     assert [one for one in failed if one.severity is not Severity.PROPERTY] == []
     advice = {one.check for one in failed if one.group == "teaches"}
-    assert not advice, failed
+    # Wrong products in form all earn the tenth: it is so, and said.
+    tied = {"teaches.wrong_replies"} if name == "a tenth for the form" else set[str]()
+    assert advice == tied, failed
 
 
 def test_the_kind_is_told_with_who_said_so(tmp_path: Path) -> None:

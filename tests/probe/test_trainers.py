@@ -24,7 +24,7 @@ def test_a_bias_that_was_not_accepted_ends_with_three() -> None:
     ended = CliRunner().invoke(probe, ["trl", "--set", "loss_type=grpo", *accepted])
     assert ended.exit_code == 3, ended.output
     assert "yours, all groups: biased by choice: standardised, length: " in ended.output
-    assert "| shifted | 0.33 |" in ended.output
+    assert "| rare | 0.19 (off by " in ended.output
 
 
 @pytest.mark.parametrize("name", ["cookbook", "own"])
