@@ -52,7 +52,7 @@ def test_log_probabilities_are_the_models_own(served: dict[str, Any]) -> None:
             table = model(whole[None]).logits[0].log_softmax(-1)
         at = torch.arange(len(reply.prompt) - 1, len(whole) - 1)
         expected = table[at, whole[at + 1]].numpy()
-        np.testing.assert_allclose(reply.trained, expected, atol=2e-5)
-        np.testing.assert_allclose(reply.sampled, expected, atol=2e-5)
+        np.testing.assert_allclose(reply.trained, expected, atol=4e-5)
+        np.testing.assert_allclose(reply.sampled, expected, atol=4e-5)
     assert Gap.of(fresh).rms < 1e-5
     assert Gap.of(stale).outside > 0.5

@@ -18,7 +18,7 @@ SNIPPETS = {
 NEEDS = {
     "with_verifiers.py": "verifiers.v1.semantic",  # new in 0.4
     "with_trl.py": "trl",
-    "unevaluated_sum.py": "trl",
+    "unevaluated_sum.py": "math_verify",  # as TRL does for it
     "invalid_moves.py": "textarena",
     "hash_seed.py": "reasoning_gym",
     "wrong_first.py": "skyrl_gym",
