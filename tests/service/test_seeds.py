@@ -71,5 +71,5 @@ def test_sessions_of_a_later_start_have_other_ids(tmp_path: Path) -> None:
 
 def test_a_fifo_that_counts_starts_is_refused(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "starts")
-    with pytest.raises(StartupError, match="starts is no regular file"):
+    with pytest.raises(StartupError, match="starts is a fifo"):
         SeedSource.open(5, tmp_path)

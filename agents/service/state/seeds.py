@@ -42,13 +42,13 @@ class SeedSource:
         """Return the source of a service that starts now on `state_dir`.
 
         Raises:
-            StartupError: if what counts the starts is no regular file.
+            StartupError: if what counts the starts is a fifo.
         """
         if seed is None:
             return cls(None)
         counter = state_dir / _STARTS
-        if counter.exists() and not counter.is_file():  # a fifo would wait for a reader forever
-            raise StartupError(f"{counter} is no regular file: remove it")
+        if counter.is_fifo():  # it would wait for a reader forever
+            raise StartupError(f"{counter} is a fifo: remove it")
         # A byte for each start, so that no start has the number of another.
         with counter.open("ab") as file:
             start = file.tell()
