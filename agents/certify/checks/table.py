@@ -259,9 +259,9 @@ def episode_isolation(bench: Bench) -> CheckVerdict:
         first = seen.setdefault((trace.place, trace.replies, trace.done), trace)
         if repr(first.rewards) != repr(trace.rewards):
             bench.broken.append("runtime.episode_isolation")
-            said = shown(first)
-            why = f"{said}, and then {trace.total:g}{_depends(bench, first)}"
-            return CheckVerdict(False, why, example=said)
+            example = shown(first)
+            why = f"{example}, and then {trace.total:g}{_depends(bench, first)}"
+            return CheckVerdict(False, why, example=example)
     beside = [playing(bench.source, *plan) for plan in plans[: bench.source.facts.sessions]]
     together = play_together(beside)
     verdict = compare(alone, backwards)
