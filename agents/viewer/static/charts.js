@@ -79,13 +79,15 @@ function plot(spec, chosen, choose) {
   }
   const marks = spec.ticks.length ? spec.ticks.map((name, at) => [at, name]) : ticks(first, last).filter((tick) => !spec.x || Number.isInteger(tick)).map((tick) => [tick, shortTick(tick)]);
   for (const [at, name] of marks) svg.append(s("text", {class: "tick", x: x(at), y: height - 7, "text-anchor": "middle"}, name));
-  let place = -2;
+  let place = -2, inside = -2;
   for (const [name, level] of levels.sort((a, b) => b[1] - a[1])) {
-    place = Math.max(y(level) + 3, place + 11);
+    const fits = spec.wide || name.length <= 9;
+    if (fits) place = Math.max(y(level) + 3, place + 11);
+    else inside = Math.max(y(level) - 3, inside + 10);
     svg.append(s("line", {class: "reference", x1: left, x2: width - right, y1: y(level), y2: y(level)}),
       // A name that does not fit beside the panel stands in it, above its line.
-      name.length > 9 && !spec.wide ? s("text", {class: "tick", x: width - right - 2, y: y(level) - 3, "text-anchor": "end"}, name)
-        : s("text", {class: "tick", x: width - right + 4, y: place}, name));
+      fits ? s("text", {class: "tick", x: width - right + 4, y: place}, name)
+        : s("text", {class: "tick", x: width - right - 2, y: inside, "text-anchor": "end"}, name));
   }
   spec.series.forEach((one, at) => svg.append(...drawSeries(one, `series${(one.colour ?? at) % 4} run${one.run || 0}`, x, y)));
   if (chosen !== null) svg.append(s("line", {class: "chosen", x1: x(chosen), x2: x(chosen), y1: top, y2: height - bottom}));
