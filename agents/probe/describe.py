@@ -113,11 +113,9 @@ def _untrained(batch: ProbeBatch, fit: Fit, weights_K: Floats) -> Iterator[tuple
     twins = [n for n, text in enumerate(texts) if texts.count(text) > 1 and not lost_N[n]]
     # Of rollouts with equal tokens only the sum is known: any one of them may be left out.
     ways = lost_N, *(lost_N | (np.arange(len(texts)) == n) for n in twins)
-    free_K, left_out_N = min(
-        ((which_N[batch.table.rollout_K], which_N) for which_N in ways),
-        key=lambda way: fit.outside(np.where(way[0], 0.0, weights_K), np.zeros_like(way[0]))[1],
-    )
-    yield "rollouts left out", _left_out(left_out_N, due_N), free_K
+    kept = [np.where(which_N[batch.table.rollout_K], 0.0, weights_K) for which_N in ways]
+    left_out_N = ways[int(np.argmin(fit.misfits(kept)))]
+    yield "rollouts left out", _left_out(left_out_N, due_N), left_out_N[batch.table.rollout_K]
 
 
 def _left_out(lost_N: Flags, due_N: Flags) -> str:

@@ -36,6 +36,9 @@ BY_NAME = {
 """Faults of a first update, and the names they are found under."""
 
 
+ALIKE = "all tokens of a rollout weigh the same: rewards, baselines or advantages are wrong"
+
+
 def documented(seed: int, bias: str = "") -> DocumentedUpdate:
     """Return an update that is documented to be centred and summed."""
     rollouts = batch_of(seed)
@@ -103,8 +106,8 @@ def test_layers_that_did_not_move_are_named() -> None:
         ("first token", "first token", "the first token of a reply is not trained"),
         ("end twice", "token weights", "the end token counts 2 times"),
         # Which estimator is the nearest is a near tie, and with it the rollouts that are named.
-        ("clipped advantages", "", "tokens of a rollout weigh the same: rewards, baselines or"),
-        ("shuffled", "", "tokens of a rollout weigh the same: rewards, baselines or advantages"),
+        ("clipped advantages", "", ALIKE),
+        ("shuffled", "", ALIKE),
         ("discounted", "", "tokens of a rollout weigh differently"),
     ],
 )
