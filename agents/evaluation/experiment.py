@@ -7,7 +7,6 @@ from tokengym.agents.conform.trials import require_server
 from tokengym.agents.evaluation.folder import EvaluationFolder
 from tokengym.agents.evaluation.held_out import HeldOutEvaluation
 from tokengym.agents.evaluation.plan import AFTER, BEFORE, WARM
-from tokengym.agents.evaluation.results import PolicyResult
 from tokengym.agents.execution.run_async import run_async
 from tokengym.agents.rollouts.same_answers import require_same_answers
 from tokengym.agents.training.connection import Connection
@@ -23,7 +22,7 @@ from tokengym.agents.training.trainer import train_job
 from tokengym.envs.core.errors import OptionError
 
 _SURE = 0.75
-"""Least share of malformed replies, at 95 %, from which on none was in form for certain."""
+"""Lower 95 % limit of the share of malformed replies that stops a run: 13 replies, none in form."""
 
 
 def run_experiment(job: Job, run: RunFolder, progress: Progress) -> RunSummary:
@@ -87,7 +86,7 @@ async def _experiment(session: TrainingSession, run: RunFolder, progress: Progre
         progress.say(f"before{of_role}: {row.earned} on {row.tasks} held-out Tasks")
         if row.form_warning:
             progress.say(row.form_warning)
-    if rows and all(_never_in_form(row) for row in rows):
+    if rows and all(row.malformed.value == 1.0 and row.malformed.low > _SURE for row in rows):
         _require_form(job)
     blind = None if job.self_play else evaluation.worlds[0].scale.ends.blind
     if job.learning.warm_start:
@@ -102,11 +101,6 @@ async def _experiment(session: TrainingSession, run: RunFolder, progress: Progre
     run.write_outcome(outcome)
     progress.say(f"{(time.monotonic() - began) / 60.0:.1f} minutes in all")
     return outcome
-
-
-def _never_in_form(row: PolicyResult) -> bool:
-    """Return whether all replies were malformed, and enough to tell, some dozen."""
-    return row.malformed.value == 1.0 and row.malformed.low > _SURE
 
 
 def _require_form(job: Job) -> None:

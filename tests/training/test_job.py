@@ -247,6 +247,17 @@ def test_a_run_without_signal_keeps_its_last_good_checkpoint(
 
 
 @pytest.mark.nightly
+@pytest.mark.parametrize("tasks", [8, 16])
+def test_a_policy_that_never_answers_in_form_is_not_trained(
+    tmp_path: Path, served: dict[str, Any], tasks: int
+) -> None:
+    asked = replace(SMALL, **served, steps=1, max_tokens=1, evaluation_tasks=tasks)
+    refused = pytest.raises(OptionError, match="no reply before training has the form")
+    with refused if tasks == 16 else contextlib.nullcontext():  # 8 replies are too few to tell
+        run_job(asked, tmp_path)
+
+
+@pytest.mark.nightly
 def test_services_may_lack_the_route_that_ends_sessions(
     tmp_path: Path, served: dict[str, Any]
 ) -> None:
