@@ -7,6 +7,7 @@ from functools import cache
 from typing import Any
 
 from tokengym.agents.rollouts import RolloutRecord
+from tokengym.envs.core.display import shorten
 from tokengym.envs.core.errors import UnknownWorldError
 from tokengym.envs.registry import spec
 
@@ -110,8 +111,16 @@ def _questions(records: Sequence[RolloutRecord]) -> list[str]:
         for compared in (forms[at], read):
             pairs = zip(read, compared, strict=True)
             kept = kept or [line for line, same in pairs if line and 2 * seen[same] <= len(firsts)]
-        questions[at] = _SPACES.sub(" ", " ".join(kept or read)).strip()[-_QUESTION:]
+        questions[at] = _end_of(_SPACES.sub(" ", " ".join(kept or read)).strip())
     return questions
+
+
+def _end_of(text: str) -> str:
+    """Return whole words from the end of `text`; a `…` stands for the rest."""
+    if len(text) <= _QUESTION:
+        return text
+    end = text[-_QUESTION + 1 :]
+    return f"…{end[max(end.find(' '), 0) :]}"
 
 
 def _first_read(record: RolloutRecord) -> str:
@@ -122,7 +131,7 @@ def _last_reply(record: RolloutRecord) -> str:
     """Return the beginning of the last reply, on one line."""
     turns = record.own_turns
     said = turns[-1].said if turns else None
-    return _SPACES.sub(" ", said or "").strip()[:_SHOWN]
+    return shorten(_SPACES.sub(" ", said or "").strip(), _SHOWN)
 
 
 _COLUMNS: Mapping[str, Callable[[RolloutRecord], Any]] = {

@@ -1,0 +1,13 @@
+"""Columns of a table of rollouts."""
+
+from tests.viewer.conftest import rollout
+from tokengym.agents.viewer.table import table_of
+
+
+def test_a_long_question_keeps_whole_words_from_its_end() -> None:
+    record = rollout("warehouse", "train", 0, 0, 0)
+    (question,) = table_of([record])["question"]
+    mark, *words = question.split()
+    assert mark == "…"
+    assert 150 < len(question) <= 200
+    assert record.turns[0].read.split()[-len(words) :] == words
