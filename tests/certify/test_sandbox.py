@@ -163,7 +163,16 @@ def test_a_child_that_left_its_group_ends_too(sandbox: Sandbox, end: str) -> Non
     assert not lives("time.sleep(617)")
 
 
-@pytest.mark.parametrize("words", ["", "noise", '{"step": [1.0, true]}', '{"id": 1}'])
+@pytest.mark.parametrize(
+    "words",
+    [
+        "noise",
+        *(
+            pytest.param(words, marks=pytest.mark.nightly)
+            for words in ("", '{"step": [1.0, true]}', '{"id": 1}')
+        ),
+    ],
+)
 def test_to_write_into_the_pipe_of_answers_is_a_failure(sandbox: Sandbox, words: str) -> None:
     with pytest.raises(SourceFailure, match="into certify's own pipe") as failure:
         total(sandbox, f"write {words}")
@@ -171,6 +180,7 @@ def test_to_write_into_the_pipe_of_answers_is_a_failure(sandbox: Sandbox, words:
     assert total(sandbox, "1").total == 1.0
 
 
+@pytest.mark.nightly
 def test_answers_with_a_guessed_number_are_failures(sandbox: Sandbox) -> None:
     for ahead in range(1, 5):
         with pytest.raises(SourceFailure, match="into certify's own pipe"):
@@ -207,7 +217,13 @@ def test_words_of_an_unopened_grader_are_cleaned_and_cut(tmp_path: Path) -> None
     assert len(words) < 2200
 
 
-@pytest.mark.parametrize("code", ["while True: pass", "import time; time.sleep(99)"])
+@pytest.mark.parametrize(
+    "code",
+    [
+        "while True: pass",
+        pytest.param("import time; time.sleep(99)", marks=pytest.mark.nightly),
+    ],
+)
 def test_a_grader_that_hangs_while_it_opens_is_a_finding(code: str, tmp_path: Path) -> None:
     (tmp_path / "hangs.py").write_text(f"{code}\ndef r(prompt, reply): return 0.0\n")
     rows = (json.dumps({"prompt": f"{n}?", "answer": "1"}) + "\n" for n in range(30))
@@ -221,6 +237,7 @@ def test_a_grader_that_hangs_while_it_opens_is_a_finding(code: str, tmp_path: Pa
     assert "leaked.repeated_prompts" in passed
 
 
+@pytest.mark.nightly
 def test_waiting_is_bounded_apart_from_work(folder: Path) -> None:
     limits = Limits(seconds=0.2, waiting=30.0)
     options = {"prompts": f"{folder}/prompts.jsonl"}
@@ -314,6 +331,7 @@ def test_a_fresh_process_has_other_hashes(sandbox: Sandbox) -> None:
         other.close()
 
 
+@pytest.mark.nightly
 def test_a_fresh_process_that_does_not_open_decides_nothing() -> None:
     class Closed(Products):
         def fresh(self, **how: Any) -> Products:

@@ -93,6 +93,7 @@ def test_ignored_fields_and_absent_routes_are_found(served: dict[str, Any]) -> N
     assert rows["ttl_seconds"].status.startswith("404 Not Found")
 
 
+@pytest.mark.nightly
 def test_a_failing_route_is_told_and_given_up(served: dict[str, Any]) -> None:
     began = time.monotonic()
     with failing(served["base_url"], lambda name, _: 500 if name == "asample" else None) as server:

@@ -78,6 +78,7 @@ def test_it_believes_the_shares_of_the_training_split(file: Path) -> None:
     assert judge.believe((claims[0],), "novelty") == pytest.approx((1 / 3,) * 3)
 
 
+@pytest.mark.nightly
 def test_a_world_over_papers_pays_claims_by_them(file: Path) -> None:
     world = DisruptionWorld.cast(make_world("disruption", "L2", data=file))
     twin = DisruptionWorld.cast(make_world("disruption", "L2", data=file))

@@ -43,6 +43,7 @@ def test_all_pages_are_fetched_once_and_read_back(library: Library, tmp_path: Pa
     assert len(library.calls) == calls
 
 
+@pytest.mark.nightly
 def test_an_interrupted_fetch_goes_on_where_it_stopped(library: Library, tmp_path: Path) -> None:
     assert fetch(library, tmp_path, most_pages=1) == 1
     library.troubles = [(500, "")] * 3
@@ -84,6 +85,7 @@ def test_an_answer_that_is_no_page_is_refused(
         fetch(library, tmp_path)
 
 
+@pytest.mark.nightly
 def test_the_key_is_sent_and_in_no_message_or_file(library: Library, tmp_path: Path) -> None:
     library.troubles = [(500, "")] * 3
     with pytest.raises(DataError) as caught:

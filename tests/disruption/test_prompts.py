@@ -15,6 +15,7 @@ def texts(level: str, count: int, **options: Any) -> list[str]:
     return [world.start(world.task("train", index)).text for index in range(count)]
 
 
+@pytest.mark.nightly
 def test_terse_examples_differ_from_task_to_task_and_are_blind() -> None:
     found = [re.findall(ANSWER, text) for text in texts("L2", 100, prompt="terse")]
     assert all(len(answers) == 1 for answers in found)

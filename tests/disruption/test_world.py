@@ -171,7 +171,13 @@ def test_the_bounded_form_is_affine_in_the_total(
     assert totals[1] == pytest.approx((totals[0] + 2) / 4, abs=5e-5)
 
 
-@pytest.mark.parametrize("target", ["disruption", "novelty", "both"])
+@pytest.mark.parametrize(
+    "target",
+    [
+        *(pytest.param(target, marks=pytest.mark.nightly) for target in ("disruption", "novelty")),
+        "both",
+    ],
+)
 def test_expected_labels_pay_the_mean_over_outcomes(target: str) -> None:
     world, expected = make(target=target), make(target=target, label="expected")
     labels = {

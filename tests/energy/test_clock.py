@@ -46,6 +46,7 @@ def test_no_window_crosses_missing_rows(
                 assert not start - level.history < cut < start + level.steps
 
 
+@pytest.mark.nightly
 def test_a_window_shows_the_hours_of_its_own_stretch(tmp_path: Path) -> None:
     path = edit(days_file(tmp_path / "home.csv"), lambda lines: lines[:100] + lines[105:])
     world, series = world_of("day", data=path), read(path)

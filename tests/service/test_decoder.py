@@ -79,6 +79,7 @@ def _live(model: BaseModel, decoder: KeptDecoder, life: Life, limit: int = 1 << 
         gone = [[*rows.pop(number), 5] for number in ended][:2]
 
 
+@pytest.mark.nightly
 @settings(max_examples=20, deadline=None)
 @given(rounds, limits)
 def test_rows_that_join_and_leave_do_not_disturb_the_others(

@@ -211,6 +211,7 @@ def test_what_says_nothing_is_no_reason_to_refuse(
     assert answer.usage == expected.usage
 
 
+@pytest.mark.nightly
 def test_others_are_answered_while_a_large_chat_is_tokenised(
     harness: openai.OpenAI, starting_service: LocalService
 ) -> None:

@@ -91,7 +91,11 @@ def test_runs_that_other_answers_paid_are_not_compared(run: RunFolder, tmp_path:
 
 
 @pytest.mark.parametrize(
-    ("kind", "named"), [(SftConfig, "demonstrations"), (DpoConfig, "preferences")]
+    ("kind", "named"),
+    [
+        (SftConfig, "demonstrations"),
+        pytest.param(DpoConfig, "preferences", marks=pytest.mark.nightly),
+    ],
 )
 def test_nothing_is_learned_from_rollouts_that_other_answers_paid(
     kept: RunFolder, kind: type[JobConfig], named: str
@@ -107,7 +111,7 @@ def test_nothing_is_learned_from_rollouts_that_other_answers_paid(
         Job.resolve(config)
 
 
-@pytest.mark.parametrize("kind", ["sft", "preferences"])
+@pytest.mark.parametrize("kind", ["sft", pytest.param("preferences", marks=pytest.mark.nightly)])
 def test_exported_lessons_are_said_to_be_of_other_answers(kept: RunFolder, kind: str) -> None:
     words = ["rollouts", str(kept.folder), "--as", kind]
     assert "differ" not in CliRunner().invoke(app, words).output

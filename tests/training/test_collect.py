@@ -92,6 +92,7 @@ def test_dropped_groups_are_not_sent_and_change_nothing() -> None:
     assert kept.metrics["groups/trained"] == GROUPS
 
 
+@pytest.mark.nightly
 def test_curves_are_over_what_was_drawn_whatever_is_dropped() -> None:
     """Verl 5228 logs rewards before the filter: after it, every curve is of what was kept."""
     least = middle_spread()
@@ -136,6 +137,7 @@ def test_unbudgeted_steps_spend_about_their_groups_cost() -> None:
     assert told["groups/budget_ended"] == 1
 
 
+@pytest.mark.nightly
 def test_the_same_step_draws_the_same_groups_again() -> None:
     algorithm = Algorithm(filter="resample", min_spread=middle_spread())
     first, again = draw(algorithm), draw(algorithm)
@@ -169,6 +171,7 @@ def test_over_live_groups_alone_each_weighs_one_over_their_number(filter_: str) 
     )
 
 
+@pytest.mark.nightly
 def test_where_every_group_lives_the_denominators_are_one() -> None:
     assert draw(Algorithm(denominator="live")).metrics["loss/scale"] == 1.0
     assert draw(Algorithm(denominator="live"), same).metrics["loss/scale"] == 1.0
@@ -219,7 +222,14 @@ def debate(text: str, number: int, temperature: float) -> str:
     return f"LABEL neutral\nP {share:.1f} 0.1 {0.9 - share:.1f}\nCLAIM n_k >= 0"
 
 
-@pytest.mark.parametrize("estimator", ["group_centred", "leave_one_out", "group_standardised"])
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        "group_centred",
+        pytest.param("leave_one_out", marks=pytest.mark.nightly),
+        pytest.param("group_standardised", marks=pytest.mark.nightly),
+    ],
+)
 def test_each_role_is_compared_with_its_own_kind_alone(estimator: Any) -> None:
     tasks = dataset(0, 2, "disruption")
     made = Algorithm(estimator, filter="drop")

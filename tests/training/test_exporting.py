@@ -72,6 +72,7 @@ def by_hand(toy: Any, weights: LoraWeights) -> torch.Tensor:
     return found
 
 
+@pytest.mark.nightly
 def test_adapter_and_merged_model_compute_what_was_trained(
     run: RunFolder, toy: Any, tmp_path: Path
 ) -> None:

@@ -27,11 +27,16 @@ pytestmark = pytest.mark.filterwarnings("ignore")
         ("train forecast --max-tokens 100000", "below the model's context of"),
         ("train forecast --renderer nosuch", "nosuch"),
         ("train forecast --opponent forecaster=null", "forecaster is trained"),
-        ("train disruption --opponent predictor=null", "predictor is trained"),
         ("train disruption --opponent challenger=tinker://x", "a path like tinker://"),
-        ("train disruption --opponent challenger=unsaved", "has saved no weights yet"),
+        *(
+            pytest.param(*pair, marks=pytest.mark.nightly)
+            for pair in (
+                ("train disruption --opponent predictor=null", "predictor is trained"),
+                ("train disruption --opponent challenger=unsaved", "has saved no weights yet"),
+                ("train disruption --credit exact", "--credit exact is not known here"),
+            )
+        ),
         ("train disruption --start unsaved", "has saved no weights yet"),
-        ("train disruption --credit exact", "--credit exact is not known here"),
         ("train energy --level commit --credit exact", "--credit exact is not known here"),
         ("dpo forecast --preferences nowhere", "holds no run"),
         ("dpo forecast --preferences unsaved", "kept 0 training rollouts of the forecaster"),

@@ -63,9 +63,12 @@ def test_a_model_the_cookbook_lacks_needs_a_renderer() -> None:
     ("place", "words", "said"),
     [
         (None, [], None),
-        ("Qwen3-8B", [], None),
+        pytest.param("Qwen3-8B", [], None, marks=pytest.mark.nightly),
         ("Qwen3-8B", ["--renderer", "qwen3_instruct"], "qwen3_instruct; the cookbook recommends"),
-        ("mine", [], "qwen3_instruct; the cookbook does not list it"),
+        pytest.param(
+            *("mine", [], "qwen3_instruct; the cookbook does not list it"),
+            marks=pytest.mark.nightly,
+        ),
     ],
 )
 def test_another_renderer_is_said(
