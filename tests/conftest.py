@@ -30,13 +30,16 @@ collect_ignore = (
     []
     if find_spec("tinker")
     else [
-        *("docs", "models", "probe", "service", "tinker", "training", "viewer"),
+        *("conform", "docs", "models", "probe", "service", "tinker", "training", "viewer"),
         *(
             "benchmarks/test_estimators.py",
             "benchmarks/test_flat_floors.py",
+            "benchmarks/test_learned.py",
             "benchmarks/test_study.py",
             "certify/test_action.py",
             "check",
+            "cli/test_wrong_usage.py",
+            "core/test_pictures.py",
             "evaluation/test_compare.py",
             "evaluation/test_endpoint.py",
             "evaluation/test_endpoint_faults.py",

@@ -248,7 +248,9 @@ def test_waiting_is_bounded_apart_from_work(folder: Path) -> None:
 
 
 OPENING = """
-import os, pathlib, sys, threading, time
+import os, pathlib, signal, sys, threading, time
+
+signal.signal(signal.SIGINT, signal.default_int_handler)  # what runs in the background ignores it
 
 def interrupted():
     while not pathlib.Path("opening").exists():
