@@ -182,6 +182,7 @@ def test_groups_of_eight_are_judged_of_all_sizes() -> None:
     assert f"{one.estimate.value:.2f}" == shares["8"]
 
 
+@pytest.mark.nightly
 def test_a_linear_grader_that_load_slows_is_not_steep() -> None:
     class Slowed(AllOrNothing):
         """From the first long reply on, others on the machine slow it down fivefold."""

@@ -19,6 +19,7 @@ pytestmark = pytest.mark.filterwarnings("ignore")
 SCRIPT = Path(__file__).parents[2] / "examples" / "reward_model.py"
 
 
+@pytest.mark.nightly
 def test_a_policy_is_trained_on_a_learned_score(
     starting_service: LocalService,
     monkeypatch: pytest.MonkeyPatch,
