@@ -1,9 +1,11 @@
-"""Many cases in one test: `parametrize` makes an item of each, with fixtures and a report."""
+"""Many cases in one test, and many items of which one is quick."""
 
 import inspect
 from collections.abc import Callable, Iterable
 from functools import wraps
 from typing import Any
+
+import pytest
 
 
 def every(names: str | tuple[str, ...], cases: Iterable[Any]) -> Callable[..., Callable[..., None]]:
@@ -38,3 +40,10 @@ def every(names: str | tuple[str, ...], cases: Iterable[Any]) -> Callable[..., C
         return run
 
     return decorate
+
+
+def quick_first(names: str | tuple[str, ...], cases: Iterable[Any]) -> pytest.MarkDecorator:
+    """Make an item of each case, as `parametrize` does: all but the first are for the night."""
+    listed = [(case,) if isinstance(names, str) else case for case in cases]
+    rest = [pytest.param(*case, marks=pytest.mark.nightly) for case in listed[1:]]
+    return pytest.mark.parametrize(names, [pytest.param(*listed[0]), *rest])

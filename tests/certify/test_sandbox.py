@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 
 from tests.certify.synthetic import QUICK, Products
+from tests.every import quick_first
 from tokengym.agents.certify.certificate import certify, certify_target
 from tokengym.agents.certify.finding import Severity, Status
 from tokengym.agents.certify.sandbox import Limits, Sandbox
@@ -163,16 +164,7 @@ def test_a_child_that_left_its_group_ends_too(sandbox: Sandbox, end: str) -> Non
     assert not lives("time.sleep(617)")
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
-        "noise",
-        *(
-            pytest.param(words, marks=pytest.mark.nightly)
-            for words in ("", '{"step": [1.0, true]}', '{"id": 1}')
-        ),
-    ],
-)
+@quick_first("words", ["noise", "", '{"step": [1.0, true]}', '{"id": 1}'])
 def test_to_write_into_the_pipe_of_answers_is_a_failure(sandbox: Sandbox, words: str) -> None:
     with pytest.raises(SourceFailure, match="into certify's own pipe") as failure:
         total(sandbox, f"write {words}")
@@ -217,13 +209,7 @@ def test_words_of_an_unopened_grader_are_cleaned_and_cut(tmp_path: Path) -> None
     assert len(words) < 2200
 
 
-@pytest.mark.parametrize(
-    "code",
-    [
-        "while True: pass",
-        pytest.param("import time; time.sleep(99)", marks=pytest.mark.nightly),
-    ],
-)
+@quick_first("code", ["while True: pass", "import time; time.sleep(99)"])
 def test_a_grader_that_hangs_while_it_opens_is_a_finding(code: str, tmp_path: Path) -> None:
     (tmp_path / "hangs.py").write_text(f"{code}\ndef r(prompt, reply): return 0.0\n")
     rows = (json.dumps({"prompt": f"{n}?", "answer": "1"}) + "\n" for n in range(30))

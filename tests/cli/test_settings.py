@@ -7,7 +7,7 @@ from typing import Any, get_args
 import pytest
 from typer.testing import CliRunner
 
-from tests.every import every
+from tests.every import every, quick_first
 from tokengym.agents.cli import app
 from tokengym.agents.settings import settings_of
 from tokengym.agents.training.config import CONFIGS, Command, JobConfig, read_config
@@ -44,10 +44,7 @@ def test_a_command_offers_its_own_settings_and_no_others(command: Command) -> No
 
 
 @every("world", ["forecast", "energy", "warehouse", "disruption", "energy:soma"])
-@pytest.mark.parametrize(
-    "command",
-    [pytest.param(one, marks=() if one == "train" else pytest.mark.nightly) for one in CONFIGS],
-)
+@quick_first("command", CONFIGS)
 def test_help_shows_the_defaults_of_the_world_named(command: Command, world: str) -> None:
     kind, level = CONFIGS[command], world.partition(":")[2] or None
     config = preset_for(kind, world.partition(":")[0], level, **needed(kind))

@@ -11,6 +11,7 @@ import pytest
 
 from tests.disruption.literature_files import WORKS, as_openalex, write_tables
 from tests.disruption.test_sources import PAPER
+from tests.every import quick_first
 from tokengym.envs.core.errors import DataError
 from tokengym.envs.disruption.citations import CitationGraph
 from tokengym.envs.disruption.data import Recipe, score_works, write_papers
@@ -57,13 +58,7 @@ def expected(tmp_path_factory: pytest.TempPathFactory) -> str:
     return (folder / "scores.csv").read_text()
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        pytest.param(name, marks=() if name in ("works.gz", "folder") else pytest.mark.nightly)
-        for name in SOURCES
-    ],
-)
+@quick_first("name", SOURCES)
 def test_works_are_known_by_their_fields(tmp_path: Path, expected: str, name: str) -> None:
     source, out = tmp_path / name, tmp_path / "out" / "scores.csv"
     if name == "folder":

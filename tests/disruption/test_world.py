@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.disruption.debates import BASELINES, FULL, PAPER, make, play
+from tests.every import quick_first
 from tokengym.envs.core.errors import DataError, EpisodeStateError, OptionError, TaskError
 from tokengym.envs.core.play import play as by_policy
 from tokengym.envs.core.task import Task, canonical_json
@@ -171,13 +172,7 @@ def test_the_bounded_form_is_affine_in_the_total(
     assert totals[1] == pytest.approx((totals[0] + 2) / 4, abs=5e-5)
 
 
-@pytest.mark.parametrize(
-    "target",
-    [
-        *(pytest.param(target, marks=pytest.mark.nightly) for target in ("disruption", "novelty")),
-        "both",
-    ],
-)
+@quick_first("target", ["both", "disruption", "novelty"])
 def test_expected_labels_pay_the_mean_over_outcomes(target: str) -> None:
     world, expected = make(target=target), make(target=target, label="expected")
     labels = {

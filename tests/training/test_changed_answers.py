@@ -13,6 +13,7 @@ pytest.importorskip("torch")
 
 from typer.testing import CliRunner
 
+from tests.every import quick_first
 from tests.own_data import correct, questions, write
 from tests.training.jobs import run_job, write_rollouts
 from tokengym.agents.cli import app
@@ -90,13 +91,7 @@ def test_runs_that_other_answers_paid_are_not_compared(run: RunFolder, tmp_path:
     assert "tokengym evaluate" in str(refused.exception)
 
 
-@pytest.mark.parametrize(
-    ("kind", "named"),
-    [
-        (SftConfig, "demonstrations"),
-        pytest.param(DpoConfig, "preferences", marks=pytest.mark.nightly),
-    ],
-)
+@quick_first(("kind", "named"), [(SftConfig, "demonstrations"), (DpoConfig, "preferences")])
 def test_nothing_is_learned_from_rollouts_that_other_answers_paid(
     kept: RunFolder, kind: type[JobConfig], named: str
 ) -> None:
@@ -111,7 +106,7 @@ def test_nothing_is_learned_from_rollouts_that_other_answers_paid(
         Job.resolve(config)
 
 
-@pytest.mark.parametrize("kind", ["sft", pytest.param("preferences", marks=pytest.mark.nightly)])
+@quick_first("kind", ["sft", "preferences"])
 def test_exported_lessons_are_said_to_be_of_other_answers(kept: RunFolder, kind: str) -> None:
     words = ["rollouts", str(kept.folder), "--as", kind]
     assert "differ" not in CliRunner().invoke(app, words).output

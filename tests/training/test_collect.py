@@ -10,6 +10,7 @@ import pytest
 import tinker
 from tinker_cookbook.rl.train import Config
 
+from tests.every import quick_first
 from tests.training.rollouts import Scripted, collector_config, noisy
 from tokengym.agents.tinker.dataset import TaskDataset, TaskDatasetBuilder
 from tokengym.agents.training.batches.collect import RolloutCollector
@@ -222,14 +223,7 @@ def debate(text: str, number: int, temperature: float) -> str:
     return f"LABEL neutral\nP {share:.1f} 0.1 {0.9 - share:.1f}\nCLAIM n_k >= 0"
 
 
-@pytest.mark.parametrize(
-    "estimator",
-    [
-        "group_centred",
-        pytest.param("leave_one_out", marks=pytest.mark.nightly),
-        pytest.param("group_standardised", marks=pytest.mark.nightly),
-    ],
-)
+@quick_first("estimator", ["group_centred", "leave_one_out", "group_standardised"])
 def test_each_role_is_compared_with_its_own_kind_alone(estimator: Any) -> None:
     tasks = dataset(0, 2, "disruption")
     made = Algorithm(estimator, filter="drop")

@@ -8,7 +8,7 @@ from filelock import FileLock
 from tinker_cookbook.model_info import get_qwen_info
 from typer.testing import CliRunner
 
-from tests.every import every
+from tests.every import every, quick_first
 from tokengym.agents.cli import app
 from tokengym.agents.tinker.codec import renderer_for
 from tokengym.agents.tinker.dataset import TaskDatasetBuilder
@@ -59,16 +59,13 @@ def test_a_model_the_cookbook_lacks_needs_a_renderer() -> None:
         builder.codec_name()
 
 
-@pytest.mark.parametrize(
+@quick_first(
     ("place", "words", "said"),
     [
-        (None, [], None),
-        pytest.param("Qwen3-8B", [], None, marks=pytest.mark.nightly),
         ("Qwen3-8B", ["--renderer", "qwen3_instruct"], "qwen3_instruct; the cookbook recommends"),
-        pytest.param(
-            *("mine", [], "qwen3_instruct; the cookbook does not list it"),
-            marks=pytest.mark.nightly,
-        ),
+        (None, [], None),
+        ("Qwen3-8B", [], None),
+        ("mine", [], "qwen3_instruct; the cookbook does not list it"),
     ],
 )
 def test_another_renderer_is_said(
