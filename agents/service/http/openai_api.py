@@ -181,7 +181,7 @@ class ChatRequest(Sampling):
         part = "tools"
         try:
             if self.declared:
-                form.check_tools(self.declared)
+                form.call_form(self.declared)
             part = "messages and tools" if self.declared else "messages"
             return [form.encode_chat([m.plain() for m in self.messages], self.declared)]
         except Exception as error:  # a template is a program, and raises what it likes
