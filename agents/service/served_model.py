@@ -69,7 +69,7 @@ class ServedModel:
         self.sampler = Sampler(
             scoring,
             partial(KeptDecoder, base.sampled, exact=config.deterministic),
-            self._use_weights,
+            lambda key: self.sampled_weights.use(key),
             base.decode,
             capacity=sampling // (2 * cache_bytes(base.sampled)),
             missing=base.missing,
@@ -83,9 +83,6 @@ class ServedModel:
             self.sampler.in_use,
             self.sampler.forget,
         )
-
-    def _use_weights(self, key: str) -> None:
-        self.sampled_weights.use(key)
 
     def save(
         self,
@@ -117,7 +114,7 @@ class ServedModel:
         """Copy a run's adapter into the cache, to sample from under `key`."""
         self.sampled_weights.put(key, self.trainer.run(run_id).export())
 
-    def load(self, run_id: str, path: CheckpointPath, *, optimizer: bool) -> LoraSpec:
+    def load(self, run_id: str, path: CheckpointPath, *, optimizer: bool) -> None:
         """Load a checkpoint's adapter, and its optimizer state if asked, into a run.
 
         The run is created if it does not exist.
@@ -146,7 +143,6 @@ class ServedModel:
             if fresh:
                 self.trainer.delete(run_id)
             raise
-        return spec
 
 
 def check_attention(base_model: BaseModel) -> None:

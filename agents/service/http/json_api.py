@@ -88,11 +88,6 @@ async def read_field(request: web.Request, name: str) -> Any:
     return body.get(name) if isinstance(body, dict) else None
 
 
-def pending(request_id: str, **extra: Any) -> dict[str, Any]:
-    """Return the answer to a request whose result is fetched later by `request_id`."""
-    return {"request_id": request_id, **extra}
-
-
 def error_response(status: int, detail: str) -> web.Response:
     """Return an error response: the SDK shows its `detail`, OpenAI's client the error's message."""
     detail = detail[:1000]

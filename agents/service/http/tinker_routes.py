@@ -25,7 +25,6 @@ from tokengym.agents.service.http.json_api import (
     Answer,
     Handler,
     Route,
-    pending,
     read_body,
     read_bytes,
     read_field,
@@ -229,7 +228,7 @@ async def _create_model(request: web.Request, service: Service) -> Answer:
     spec, model = LoraSpec(**lora.model_dump()), service.model(body.base_model)
     run_id = f"{body.session_id}:train:{body.model_seq_id}"
     request_id = service.create_run(run_id, body.session_id, model, spec, body.user_metadata)
-    return pending(request_id, model_id=run_id)
+    return {"request_id": request_id, "model_id": run_id}
 
 
 async def _load_weights(request: web.Request, service: Service) -> Answer:
@@ -238,10 +237,10 @@ async def _load_weights(request: web.Request, service: Service) -> Answer:
     path = CheckpointPath.parse(body.path)
     if body.session_id is not None:
         run_id = f"{body.session_id}:train:{body.model_seq_id}"
-        request_id = service.load_run(
-            run_id, body.session_id, path, optimizer=body.optimizer, metadata=body.user_metadata
-        )
-        return pending(request_id, model_id=run_id)
+        model, spec = service.model_of(path), LoraSpec(**service.checkpoints.info(path).lora)
+        place = run_id, body.session_id, model, spec, body.user_metadata
+        request_id = service.create_run(*place, path, optimizer=body.optimizer)
+        return {"request_id": request_id, "model_id": run_id}
     if body.model_id is None:
         raise BadRequestError("load_weights needs model_id or session_id, got neither")
     run_id = body.model_id
@@ -250,7 +249,7 @@ async def _load_weights(request: web.Request, service: Service) -> Answer:
         model.load(run_id, path, optimizer=body.optimizer)
         return {"path": path.uri, "model_id": run_id, "type": body.type}
 
-    return pending(service.train(run_id, body.seq_id, work), model_id=run_id)
+    return {"request_id": service.train(run_id, body.seq_id, work), "model_id": run_id}
 
 
 async def _get_info(request: web.Request, service: Service) -> Answer:
@@ -280,7 +279,7 @@ async def _forward_backward(request: web.Request, service: Service) -> Answer:
     # The work holds the decoded request alone: the body is as large again.
     losses = partial(_losses, run_id, loss)
     request_id = service.train(run_id, seq_id, losses, nbytes=len(body))
-    return pending(request_id, model_id=run_id)
+    return {"request_id": request_id, "model_id": run_id}
 
 
 def _losses(run_id: str, loss: LossRequest, model: ServedModel) -> Pieces[bytes]:
@@ -292,7 +291,7 @@ def _in_turn(kind: type[Any], work: Callable[[Any, ServedModel], dict[str, Any]]
 
     async def handler(request: web.Request, service: Service) -> Answer:
         body = await read_body(request, kind)
-        return pending(service.train(body.model_id, body.seq_id, partial(work, body)))
+        return {"request_id": service.train(body.model_id, body.seq_id, partial(work, body))}
 
     return handler
 
@@ -315,14 +314,14 @@ async def _save_weights_for_sampler(request: web.Request, service: Service) -> A
     run_id, seq_id, sampler = body.model_id, body.seq_id, body.sampling_session_seq_id
     if body.path is None and sampler is not None:
         checked_ttl(body.ttl_seconds)
-        return pending(service.save_unnamed(run_id, seq_id, sampler))
+        return {"request_id": service.save_unnamed(run_id, seq_id, sampler)}
 
     def work(model: ServedModel) -> dict[str, Any]:
         # The SDK has no overwrite here, and the cookbook saves a name again when it resumes.
         metadata = body.user_metadata
         return _save(body, model, "sampler_weights", overwrite=True, user_metadata=metadata)
 
-    return pending(service.train(run_id, seq_id, work))
+    return {"request_id": service.train(run_id, seq_id, work)}
 
 
 def _save(body: Any, model: ServedModel, kind: str, **options: Any) -> dict[str, Any]:
@@ -341,7 +340,7 @@ async def _unload_model(request: web.Request, service: Service) -> Answer:
         service.unload(body.model_id)
         return {"model_id": body.model_id, "type": body.type}
 
-    return pending(service.futures.add(work()))
+    return {"request_id": service.futures.add(work())}
 
 
 def _check_optimizer(config: Any) -> None:
@@ -385,7 +384,7 @@ async def _sample(request: web.Request, service: Service) -> Answer:
         )
     request_id = service.sample(record, checked, partial(sample_response, sent=body))
     ids = [f"{request_id}:{index}" for index in range(checked.count)]
-    return pending(request_id, sample_sequence_ids=ids)
+    return {"request_id": request_id, "sample_sequence_ids": ids}
 
 
 async def _retrieve(request: web.Request, service: Service) -> Answer:

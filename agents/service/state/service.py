@@ -16,7 +16,7 @@ from tokengym.agents.service.engine.checkpoints import CheckpointPath, Checkpoin
 from tokengym.agents.service.engine.compute_thread import ComputeThread, Pieces, client_of
 from tokengym.agents.service.engine.memory import clients_bytes, spill_bytes
 from tokengym.agents.service.engine.training_runs import STATES, Parking, clear_spill
-from tokengym.agents.service.errors import BadRequestError, GoneError, OverloadedError
+from tokengym.agents.service.errors import BadRequestError, OverloadedError
 from tokengym.agents.service.generation.jobs import SampleRequest, SampleResult
 from tokengym.agents.service.generation.sampled_weights import BASE
 from tokengym.agents.service.served_model import ServedModel
@@ -81,30 +81,59 @@ class Service:
         )
 
     def create_run(
-        self, run_id: str, session_id: str, model: ServedModel, spec: LoraSpec, metadata: Any
+        self,
+        run_id: str,
+        session_id: str,
+        model: ServedModel,
+        spec: LoraSpec,
+        metadata: Any,
+        saved: CheckpointPath | None = None,
+        *,
+        optimizer: bool = False,
     ) -> str:
-        """Create a training run; returns the request id of `{"model_id": ...}`."""
+        """Create a training run in a session; returns the request id of the result.
+
+        Args:
+            run_id: the run.
+            session_id: the session.
+            model: that it trains.
+            spec: of its adapter.
+            metadata: what the client attached.
+            saved: the checkpoint it begins with, if any.
+            optimizer: whether it takes the optimizer's state from there too.
+        """
 
         def work() -> dict[str, Any]:
-            model.trainer.create(run_id, spec)
-            self._write_run(run_id, model, spec, metadata)
-            return {"model_id": run_id, "type": "create_model"}
+            answer = {"model_id": run_id, "type": "create_model"}
+            if saved is None:
+                model.trainer.create(run_id, spec)
+            else:
+                model.load(run_id, saved, optimizer=optimizer)
+                answer |= {"path": saved.uri, "type": "load_weights"}
+            record = {"base_model": model.name, "lora": asdict(spec), "user_metadata": metadata}
+            self.checkpoints.write_run(run_id, record)
+            return answer
 
-        return self._create(session_id, run_id, model, spec, work)
+        self.registry.session(session_id)
+        self.registry.note_alive(session_id)
+        # The SDK sends a request again when its answer was lost.
+        if run_id not in self.registry.runs:
+            size = STATES * adapter_bytes(model.base_model.trained, spec)
+            self._check_spilled()
+            self.ledger.check(size, f"a training run of rank {spec.rank}")
+            self.ledger.runs[run_id] = size
+            work_done = self._forget_on_failure(run_id, self.call(session_id, work))
+            run = RunRecord(run_id, model, spec, self.futures.add(work_done))
+            self.registry.add_run(session_id, run)
+        return self.registry.runs[run_id].creation
 
-    def load_run(
-        self, run_id: str, session_id: str, path: CheckpointPath, *, optimizer: bool, metadata: Any
-    ) -> str:
-        """Create a training run from a checkpoint; returns the request id of the result."""
-        model = self.model_of(path)
-        saved = LoraSpec(**self.checkpoints.info(path).lora)
-
-        def work() -> dict[str, Any]:
-            spec = model.load(run_id, path, optimizer=optimizer)
-            self._write_run(run_id, model, spec, metadata)
-            return {"path": path.uri, "model_id": run_id, "type": "load_weights"}
-
-        return self._create(session_id, run_id, model, saved, work)
+    async def _forget_on_failure(self, run_id: str, work: Awaitable[T]) -> T:
+        try:
+            return await work
+        except BaseException:
+            self.registry.runs.pop(run_id, None)
+            self.ledger.runs.pop(run_id, None)
+            raise
 
     def train(
         self,
@@ -130,11 +159,7 @@ class Service:
         give_back = self.ledger.take(nbytes, "a training request")
         result = self.call(client_of(run_id), partial(work, run.model))
         result.add_done_callback(lambda _: give_back())
-        return self._add_numbered(run, seq_id, result)
-
-    def _add_numbered(self, run: RunRecord, seq_id: int | None, work: Awaitable[Any]) -> str:
-        """Schedule a run's request under its number, if it has one."""
-        request_id = self.futures.add(work)
+        request_id = self.futures.add(result)
         if seq_id:
             run.requests[seq_id] = request_id
             while len(run.requests) > REMEMBERED:
@@ -155,15 +180,16 @@ class Service:
         session_id = client_of(run_id)
         sampler_id = f"{session_id}:sample:{sampler_seq_id}"
         self._check_spilled()
-        run = self.registry.run(run_id)
 
-        async def start() -> dict[str, Any]:
-            copy = partial(run.model.copy_adapter, run_id, sampler_id)
-            await self.call(session_id, copy)
-            self.registry.add_sampler(session_id, SamplerRecord(sampler_id, run.model, sampler_id))
+        def copy(model: ServedModel) -> dict[str, Any]:
+            model.copy_adapter(run_id, sampler_id)
             return {"sampling_session_id": sampler_id, "type": "save_weights_for_sampler"}
 
-        return run.requests.get(seq_id or 0) or self._add_numbered(run, seq_id, start())
+        request_id = self.train(run_id, seq_id, copy)
+        if sampler_id not in self.registry.samplers:
+            model = self.registry.run(run_id).model
+            self.registry.add_sampler(session_id, SamplerRecord(sampler_id, model, sampler_id))
+        return request_id
 
     @contextmanager
     def sampling(
@@ -217,10 +243,8 @@ class Service:
 
     def cancel(self, request_id: str) -> None:
         """Cancel a sampling request; does nothing if it has finished or is unknown."""
-        future = self._samples.get(request_id)
-        if future is not None:
-            with suppress(InvalidStateError):
-                future.set_exception(GoneError(f"request {request_id!r} was cancelled"))
+        if (future := self._samples.get(request_id)) is not None:
+            future.cancel()
 
     def finish_session(self, session_id: str, reason: str) -> None:
         """End a session and free its training runs and unnamed adapters."""
@@ -313,40 +337,6 @@ class Service:
             return request
         seed = self.seeds.request(lineage, request)
         return replace(request, sampling=request.sampling.model_copy(update={"seed": seed}))
-
-    def _write_run(self, run_id: str, model: ServedModel, spec: LoraSpec, metadata: Any) -> None:
-        record = {"base_model": model.name, "lora": asdict(spec), "user_metadata": metadata}
-        self.checkpoints.write_run(run_id, record)
-
-    def _create(
-        self,
-        session_id: str,
-        run_id: str,
-        model: ServedModel,
-        spec: LoraSpec,
-        work: Callable[[], Any],
-    ) -> str:
-        """Add a run to a session and create it by `work`; returns the request id of the result."""
-        self.registry.session(session_id)
-        self.registry.note_alive(session_id)
-        # The SDK sends a request again when its answer was lost.
-        if run_id not in self.registry.runs:
-            size = STATES * adapter_bytes(model.base_model.trained, spec)
-            self._check_spilled()
-            self.ledger.check(size, f"a training run of rank {spec.rank}")
-            self.ledger.runs[run_id] = size
-            work_done = self._forget_on_failure(run_id, self.call(session_id, work))
-            run = RunRecord(run_id, model, spec, self.futures.add(work_done))
-            self.registry.add_run(session_id, run)
-        return self.registry.runs[run_id].creation
-
-    async def _forget_on_failure(self, run_id: str, work: Awaitable[T]) -> T:
-        try:
-            return await work
-        except BaseException:
-            self.registry.runs.pop(run_id, None)
-            self.ledger.runs.pop(run_id, None)
-            raise
 
 
 def _same_place(first: str, second: str) -> bool:
