@@ -76,11 +76,7 @@ class LoraWeights:
     @cached_property
     def digest(self) -> str:
         """Hash of the matrices: equal weights have equal digests, wherever they come from."""
-        digest = hashlib.blake2b(digest_size=16)
-        for name, tensor in sorted(self.to_tensors().items()):
-            digest.update(name.encode())
-            digest.update(tensor.contiguous().numpy().data)
-        return digest.hexdigest()
+        return checksum(self.tensors)
 
     def to_tensors(self) -> dict[str, torch.Tensor]:
         """Return the matrices as named tensors, as a checkpoint holds them."""
@@ -165,6 +161,16 @@ class LoraAdapter:
         with torch.no_grad():
             for part, new in weights.tensors.items():
                 held[part].copy_(new)
+
+
+def checksum(tensors: Mapping[str, torch.Tensor], text: str = "") -> str:
+    """Return a hash of a text and of named tensors."""
+    digest = hashlib.sha256(text.encode())
+    for name in sorted(tensors):
+        tensor = tensors[name].detach().cpu().contiguous()
+        digest.update(f"\n{name} {tensor.dtype} {tuple(tensor.shape)}\n".encode())
+        digest.update(tensor.flatten().view(torch.uint8).numpy().data)
+    return digest.hexdigest()
 
 
 def adapter_bytes(model: nn.Module, spec: LoraSpec) -> int:

@@ -26,6 +26,7 @@ from safetensors import safe_open
 from safetensors.torch import save
 
 from tokengym.agents.service.config import CHECKPOINT_SCHEME
+from tokengym.agents.service.engine.adapters import checksum
 from tokengym.agents.service.errors import (
     BadRequestError,
     DamagedFileError,
@@ -171,7 +172,7 @@ class CheckpointStore:
         fields = asdict(info)
         del fields["created_at"]
         # One key, as safetensors writes several in a random order.
-        header = json.dumps({"checksum": _checksum(fields, tensors), "info": fields})
+        header = json.dumps({"checksum": checksum(tensors, json.dumps(fields)), "info": fields})
         # Out of memory, safetensors ends or hangs the process: Python says so instead.
         bytearray(_COPIES * sum(tensor.nbytes for tensor in tensors.values()))
         write_atomically(target, save(dict(tensors), metadata={"checkpoint": header}))
@@ -188,7 +189,7 @@ class CheckpointStore:
             with safe_open(path.existing(self._root), framework="pt") as opened:
                 tensors = {name: opened.get_tensor(name) for name in opened.keys()}  # noqa: SIM118
                 header = json.loads(opened.metadata()["checkpoint"])
-            if header["checksum"] != _checksum(header["info"], tensors):
+            if header["checksum"] != checksum(tensors, json.dumps(header["info"])):
                 raise ValueError("its checksum differs")
         return tensors, info
 
@@ -348,16 +349,6 @@ def _sound(what: str) -> Iterator[None]:
         raise
     except Exception as error:  # of a damaged file anything may be raised
         raise DamagedFileError(f"{what} is damaged: {error}") from error
-
-
-def _checksum(fields: Mapping[str, Any], tensors: Mapping[str, torch.Tensor]) -> str:
-    """Return a hash of a checkpoint's metadata and of all its tensors."""
-    digest = hashlib.sha256(json.dumps(fields).encode())
-    for name in sorted(tensors):
-        tensor = tensors[name].detach().cpu().contiguous()
-        digest.update(f"\n{name} {tensor.dtype} {tuple(tensor.shape)}\n".encode())
-        digest.update(tensor.flatten().view(torch.uint8).numpy().data)
-    return digest.hexdigest()
 
 
 def checked_ttl(seconds: float | None) -> float | None:
