@@ -10,7 +10,7 @@ import inspect
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -153,14 +153,10 @@ def logits_of(model: Any, hidden: torch.Tensor) -> torch.Tensor:
     return logits[0].float()
 
 
-class _LayersOutput:
+class _LayersOutput(NamedTuple):
     """The output of a model's layers, whatever its architecture calls the other outputs."""
 
-    def __init__(self, last_hidden_state: torch.Tensor) -> None:
-        self.last_hidden_state = last_hidden_state
-
-    def __getitem__(self, _index: int) -> torch.Tensor:
-        return self.last_hidden_state
+    last_hidden_state: torch.Tensor
 
     def __getattr__(self, _name: str) -> None:
         return None
