@@ -1,6 +1,7 @@
-"""LoRA adapters of one base model: attach, activate, export and load."""
+"""LoRA adapters of one base model: attach, export, load, and write as PEFT does."""
 
 import hashlib
+import json
 import math
 import secrets
 from collections.abc import Callable, Mapping
@@ -9,6 +10,7 @@ from functools import cached_property
 from typing import Any, Self
 
 import torch
+from safetensors.torch import save
 from torch import nn
 
 from tokengym.agents.service.engine.linear import Adapter, LoraLinear, classify_modules, lora_layers
@@ -81,6 +83,32 @@ class LoraWeights:
     def to_tensors(self) -> dict[str, torch.Tensor]:
         """Return the matrices as named tensors, as a checkpoint holds them."""
         return {f"{_PREFIX}{name}": tensor for name, tensor in self.tensors.items()}
+
+    def peft_files(self, model: str) -> dict[str, bytes]:
+        """Return the adapter by file name, as `peft.PeftModel.from_pretrained` and vLLM read it.
+
+        Args:
+            model: name or directory of the model it belongs to.
+        """
+        tensors: dict[str, torch.Tensor] = {}
+        for name, matrix in self.tensors.items():
+            module, _, side = name.rpartition(".")
+            tensors[f"base_model.model.{module}.lora_{side}.weight"] = matrix.contiguous()
+        config = {
+            "peft_type": "LORA",
+            "task_type": "CAUSAL_LM",
+            "base_model_name_or_path": model,
+            "r": self.spec.rank,
+            "lora_alpha": LORA_ALPHA,
+            "lora_dropout": 0.0,
+            "bias": "none",
+            "inference_mode": True,
+            "target_modules": sorted(self.adapters()),
+        }
+        return {
+            "adapter_model.safetensors": save(tensors, metadata={"format": "pt"}),
+            "adapter_config.json": (json.dumps(config, indent=1) + "\n").encode(),
+        }
 
     @classmethod
     def from_tensors(cls, tensors: Mapping[str, torch.Tensor], spec: LoraSpec) -> Self:

@@ -3,7 +3,7 @@
 Compute thread only. A request that fails leaves its run unchanged.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import Any
@@ -22,6 +22,7 @@ from tokengym.agents.service.engine.losses import Loss, loss_named
 from tokengym.agents.service.engine.training_runs import AdapterTraining, Parking
 from tokengym.agents.service.errors import BadRequestError, UnknownResourceError
 
+Indices = NDArray[np.int64]
 # Within them, and if a step decays weights by no more than themselves, weights stay finite: Adam
 # divides by eps where a gradient is zero, and by 1 - beta in its first step.
 ADAM_RANGES = {
@@ -75,9 +76,9 @@ class LossResult:
 class _Targets:
     """The targets of one batch, all data in a row, [M] each."""
 
-    nodes: NDArray[np.int64]
-    members: NDArray[np.int64]
-    tokens: NDArray[np.int64]
+    nodes: Indices
+    members: Indices
+    tokens: Indices
     inputs: dict[str, NDArray[Any]]
     logprobs: NDArray[np.float32]
     losses: NDArray[np.float32]
@@ -245,7 +246,8 @@ class Trainer:
         # The layers' backward pass runs once, after that of all pieces of the logits.
         leaf = hidden.detach().requires_grad_(hidden.requires_grad)
         if request.loss.of_sequences is not None:
-            self._add_log_probabilities(targets, leaf)
+            with torch.no_grad():
+                list(self._log_probabilities(targets, leaf, np.arange(len(targets.nodes))))
             targets.inputs |= request.loss.of_sequences(
                 targets.logprobs, targets.inputs, targets.members
             )
@@ -259,16 +261,10 @@ class Trainer:
             self._add_losses(request, targets, leaf, np.flatnonzero(~learned))
 
     def _add_losses(
-        self,
-        request: LossRequest,
-        targets: _Targets,
-        hidden: torch.Tensor,
-        chosen: NDArray[np.int64],
+        self, request: LossRequest, targets: _Targets, hidden: torch.Tensor, chosen: Indices
     ) -> None:
         """Fill in the chosen targets' log-probabilities and losses; add gradients if enabled."""
-        for index, rows, logits in self._forward.logits(hidden, targets.nodes[chosen]):
-            at = chosen[index]
-            picked = torch.log_softmax(logits, dim=-1)[rows, targets.tokens[at]]
+        for at, picked in self._log_probabilities(targets, hidden, chosen):
             inputs = {
                 name: torch.from_numpy(values[at]).to(picked)
                 for name, values in targets.inputs.items()
@@ -276,14 +272,17 @@ class Trainer:
             each = request.loss.of_tokens(picked, inputs, request.settings)
             if each.requires_grad:
                 each.sum().backward()
-            targets.logprobs[at] = picked.detach().cpu().numpy()
             targets.losses[at] = each.detach().cpu().numpy()
 
-    def _add_log_probabilities(self, targets: _Targets, hidden: torch.Tensor) -> None:
-        with torch.no_grad():
-            for at, rows, logits in self._forward.logits(hidden, targets.nodes):
-                picked = torch.log_softmax(logits, dim=-1)[rows, targets.tokens[at]]
-                targets.logprobs[at] = picked.cpu().numpy()
+    def _log_probabilities(
+        self, targets: _Targets, hidden: torch.Tensor, chosen: Indices
+    ) -> Iterator[tuple[Indices, torch.Tensor]]:
+        """Fill in the chosen targets' log-probabilities; yields them in pieces with their place."""
+        for index, rows, logits in self._forward.logits(hidden, targets.nodes[chosen]):
+            at = chosen[index]
+            picked = torch.log_softmax(logits, dim=-1)[rows, targets.tokens[at]]
+            targets.logprobs[at] = picked.detach().cpu().numpy()
+            yield at, picked
 
 
 def _targets(request: LossRequest, batch: PackedBatch) -> _Targets:
