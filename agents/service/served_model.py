@@ -1,7 +1,6 @@
 """One served model with everything that runs on it: training, sampling and its weights."""
 
 import dataclasses
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -49,7 +48,6 @@ class ServedModel:
         directory: Path,
         config: ServiceConfig,
         checkpoints: CheckpointStore,
-        new_seed: Callable[[], int],
     ) -> None:
         self.base_model = base = load_base_model(
             directory, config.device, config.precision, config.trust_remote_code
@@ -63,7 +61,7 @@ class ServedModel:
         check_attention(base)
         forward = partial(packed_forward, device=device, memory=batch)
         scoring = forward(base.sampled)
-        self.trainer = Trainer(forward(base.trained), base.vocabulary, base.context, new_seed)
+        self.trainer = Trainer(forward(base.trained), base.vocabulary, base.context)
         if config.deterministic:
             scoring = dataclasses.replace(scoring, most=1)  # each sequence in a batch of its own
         self.sampler = Sampler(

@@ -18,10 +18,10 @@ from tinker.types import AdamParams
 from tests.service.toy import VOCABULARY, at_once
 from tokengym.agents.service import LocalService
 from tokengym.agents.service.config import ServiceConfig
-from tokengym.agents.service.engine.adapters import LoraSpec, adapter_bytes
+from tokengym.agents.service.engine.adapters import STATES, LoraSpec, adapter_bytes
 from tokengym.agents.service.engine.forward import packed_forward
+from tokengym.agents.service.engine.parking import Parking
 from tokengym.agents.service.engine.trainer import Datum, LossRequest, Trainer
-from tokengym.agents.service.engine.training_runs import STATES, Parking
 from tokengym.agents.service.errors import BadRequestError
 from tokengym.agents.service.state.registry import QUIET_S, SILENCE_S
 from tokengym.agents.service.state.service import Service

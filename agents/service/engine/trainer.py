@@ -3,7 +3,7 @@
 Compute thread only. A request that fails leaves its run unchanged.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import Any
@@ -13,13 +13,13 @@ import torch
 from numpy.typing import NDArray
 from tinker.types import AdamParams
 
-from tokengym.agents.service.engine.adapters import LoraSpec, random_seed
+from tokengym.agents.service.engine.adapters import LoraAdapter, LoraSpec
 from tokengym.agents.service.engine.compute_thread import Pieces
 from tokengym.agents.service.engine.forward import PackedForward
 from tokengym.agents.service.engine.groups import PackedBatch, Tokens, check_ids
 from tokengym.agents.service.engine.linear import lora_layers
 from tokengym.agents.service.engine.losses import Loss, loss_named
-from tokengym.agents.service.engine.training_runs import AdapterTraining, Parking
+from tokengym.agents.service.engine.parking import Parking
 from tokengym.agents.service.errors import BadRequestError, UnknownResourceError
 
 Indices = NDArray[np.int64]
@@ -91,32 +91,24 @@ class Trainer:
         forward: runs the model.
         vocabulary: tokens it knows.
         context: tokens it can read.
-        new_seed: gives the seed of an adapter whose specification names none.
 
     Attributes:
         runs: the runs by id.
         parking: by which they give way to others.
     """
 
-    def __init__(
-        self,
-        forward: PackedForward,
-        vocabulary: int,
-        context: int,
-        new_seed: Callable[[], int] = random_seed,
-    ) -> None:
+    def __init__(self, forward: PackedForward, vocabulary: int, context: int) -> None:
         self._forward = forward
         self.parking = Parking()
-        self._new_seed = new_seed
         self._vocabulary = vocabulary
         self._context = context
-        self.runs: dict[str, AdapterTraining] = {}
+        self.runs: dict[str, LoraAdapter] = {}
 
     def create(self, run_id: str, spec: LoraSpec) -> None:
         """Create a run with a fresh adapter."""
         if run_id in self.runs:
             raise BadRequestError(f"training run must be new, {run_id!r} exists")
-        self.parking.use(run_id, run := AdapterTraining(self._forward.model, spec, self._new_seed))
+        self.parking.use(run_id, run := LoraAdapter(self._forward.model, spec))
         self.runs[run_id] = run
 
     def delete(self, run_id: str) -> None:
@@ -127,7 +119,7 @@ class Trainer:
         for layer in lora_layers(self._forward.model).values():
             layer.adapter = None
 
-    def run(self, run_id: str) -> AdapterTraining:
+    def run(self, run_id: str) -> LoraAdapter:
         """Return a run, which is in memory until the operation ends or pauses.
 
         Raises:
@@ -212,9 +204,7 @@ class Trainer:
             ):
                 check_ids(f"datum {index}: {name}", ids, self._vocabulary)
 
-    def _compute(
-        self, run_id: str, run: AdapterTraining, request: LossRequest
-    ) -> Pieces[LossResult]:
+    def _compute(self, run_id: str, run: LoraAdapter, request: LossRequest) -> Pieces[LossResult]:
         count = len(request.data)
         logprobs: list[NDArray[np.float32]] = [np.empty(0, np.float32)] * count
         losses: list[NDArray[np.float32]] = [np.empty(0, np.float32)] * count

@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from tokengym.agents.service.config import ServiceConfig
-from tokengym.agents.service.engine.adapters import LoraSpec, adapter_bytes
+from tokengym.agents.service.engine.adapters import STATES, LoraSpec, adapter_bytes
 from tokengym.agents.service.engine.checkpoints import CheckpointPath, CheckpointStore
 from tokengym.agents.service.engine.compute_thread import ComputeThread, Pieces, client_of
 from tokengym.agents.service.engine.memory import clients_bytes, spill_bytes
-from tokengym.agents.service.engine.training_runs import STATES, Parking, clear_spill
+from tokengym.agents.service.engine.parking import Parking, clear_spill
 from tokengym.agents.service.errors import BadRequestError, OverloadedError
 from tokengym.agents.service.generation.jobs import SampleRequest, SampleResult
 from tokengym.agents.service.generation.sampled_weights import BASE
@@ -42,10 +42,7 @@ class Service:
         self.seeds = SeedSource.open(config.seed, config.state_dir)
         self.registry = Registry(self.seeds.session_id)
         self._most_spilled = spill_bytes(config.state_dir)
-        self.models = [
-            ServedModel(path, config, self.checkpoints, self.seeds.adapter)
-            for path in config.models
-        ]
+        self.models = [ServedModel(path, config, self.checkpoints) for path in config.models]
         self.named = dict(zip(config.names, self.models, strict=False))
         self.compute = ComputeThread()
         capacity = clients_bytes(self.models[0].base_model.device, config.memory_bytes)
@@ -118,6 +115,8 @@ class Service:
         self.registry.note_alive(session_id)
         # The SDK sends a request again when its answer was lost.
         if run_id not in self.registry.runs:
+            if spec.seed is None:
+                spec = replace(spec, seed=self.seeds.adapter())
             size = STATES * adapter_bytes(model.base_model.trained, spec)
             self._check_spilled()
             self.ledger.check(size, f"a training run of rank {spec.rank}")
