@@ -10,7 +10,7 @@ import torch
 
 from tokengym.agents.service.config import ServiceConfig
 from tokengym.agents.service.engine.adapters import LoraSpec, LoraWeights
-from tokengym.agents.service.engine.base_model import BaseModel, load_base_model
+from tokengym.agents.service.engine.base_model import BaseModel
 from tokengym.agents.service.engine.checkpoints import (
     CheckpointInfo,
     CheckpointPath,
@@ -22,9 +22,8 @@ from tokengym.agents.service.engine.memory import (
     ADAPTERS,
     cache_bytes,
     divided,
-    memory_of,
     pieces_for,
-    resident_bytes,
+    spare_bytes,
 )
 from tokengym.agents.service.engine.trainer import Trainer
 from tokengym.agents.service.errors import BadRequestError, ModelDirectoryError
@@ -49,14 +48,13 @@ class ServedModel:
         config: ServiceConfig,
         checkpoints: CheckpointStore,
     ) -> None:
-        self.base_model = base = load_base_model(
+        self.base_model = base = BaseModel(
             directory, config.device, config.precision, config.trust_remote_code
         )
         self.name = base.name
         self._checkpoints = checkpoints
         device = base.device
-        limit = memory_of(device) if config.memory_bytes is None else config.memory_bytes
-        spare = (limit - resident_bytes(device)) // len(config.models)
+        spare = spare_bytes(device, config.memory) // len(config.models)
         batch, sampling = divided(spare, pieces_for(device).batch)
         check_attention(base)
         forward = partial(packed_forward, device=device, memory=batch)
@@ -169,7 +167,7 @@ def check_attention(base_model: BaseModel) -> None:
         decoded = [decoder.step(slots, tokens) for tokens in replies.T][-1]
         found = torch.stack([torch.stack([packed[member].last for member in range(2)]), decoded])
         gaps = (found - expected).square().mean(-1).sqrt() / expected.std(-1).clamp(min=1e-6)
-        if not float(gaps.max()) <= TOLERANCE[base_model.dtype]:
+        if not float(gaps.max()) <= TOLERANCE[model.dtype]:
             raise NotImplementedError(f"its logits differ by {float(gaps.max()):.3g}")
     except Exception as error:  # of an architecture that does not fit anything may be raised
         raise ModelDirectoryError(

@@ -12,7 +12,7 @@ from tokengym.agents.probe.rollouts import ProbeRollout
 from tokengym.agents.probe.steps import Training
 from tokengym.agents.probe.verdict import VerdictKind
 from tokengym.agents.service.engine.adapters import LoraSpec
-from tokengym.agents.service.engine.base_model import BaseModel, load_base_model
+from tokengym.agents.service.engine.base_model import BaseModel
 from tokengym.agents.service.engine.forward import packed_forward
 from tokengym.agents.service.engine.trainer import Datum, LossRequest, Trainer
 
@@ -33,7 +33,7 @@ WIDE = {"clip_low_threshold": 0.0, "clip_high_threshold": 1e3}
 def base_model(tmp_path_factory: pytest.TempPathFactory) -> BaseModel:
     folder = tmp_path_factory.mktemp("model")
     write_tiny_model(folder)
-    return load_base_model(folder, "cpu", "float32")
+    return BaseModel(folder, "cpu", "float32")
 
 
 def saved(trainer: Trainer) -> Checkpoint:

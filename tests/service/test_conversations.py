@@ -11,7 +11,7 @@ import pytest
 from tinker.types import SamplingParams
 
 from tests.service.toy import VOCABULARY
-from tokengym.agents.service.engine.base_model import load_base_model
+from tokengym.agents.service.engine.base_model import BaseModel
 from tokengym.agents.service.engine.forward import packed_forward
 from tokengym.agents.service.generation import decoder
 from tokengym.agents.service.generation.jobs import SampleRequest, SampleResult
@@ -36,7 +36,7 @@ class Conversations:
     """
 
     def __init__(self, model_dir: Path, rows: int) -> None:
-        self.base = load_base_model(model_dir, "cpu")
+        self.base = BaseModel(model_dir, "cpu")
         model: Any = self.base.sampled
         self._sampler = Sampler(
             packed_forward(model, self.base.device),

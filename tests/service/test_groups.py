@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from tests.service.toy import VOCABULARY, at_once
 from tokengym.agents.service.engine.adapters import LoraSpec
-from tokengym.agents.service.engine.base_model import load_base_model
+from tokengym.agents.service.engine.base_model import BaseModel
 from tokengym.agents.service.engine.forward import PackedForward, packed_forward, scored
 from tokengym.agents.service.engine.groups import lay_out, plan
 from tokengym.agents.service.engine.trainer import Datum, LossRequest, Trainer
@@ -36,7 +36,7 @@ def _sequences(drawn: list[tuple[list[int], list[list[int]]]]) -> list[np.ndarra
 
 @pytest.fixture(scope="module")
 def forward(model_dir: Path) -> PackedForward:
-    base_model = load_base_model(model_dir, "cpu")
+    base_model = BaseModel(model_dir, "cpu")
     return packed_forward(base_model.sampled, base_model.device)
 
 
@@ -118,7 +118,7 @@ def test_losses_and_gradients_depend_on_no_sharing_or_memory(model_dir: Path, lo
         {"most": 90},
     ]
     for changes in ways:
-        base_model = load_base_model(model_dir, "cpu")
+        base_model = BaseModel(model_dir, "cpu")
         forward = packed_forward(base_model.trained, base_model.device)
         trainer = Trainer(
             dataclasses.replace(forward, **changes),

@@ -72,16 +72,26 @@ class LossResult:
     metrics: dict[str, float]
 
 
-@dataclass
 class _Targets:
     """The targets of one batch, all data in a row, [M] each."""
 
-    nodes: Indices
-    members: Indices
-    tokens: Indices
-    inputs: dict[str, NDArray[Any]]
-    logprobs: NDArray[np.float32]
-    losses: NDArray[np.float32]
+    def __init__(self, request: LossRequest, batch: PackedBatch) -> None:
+        data = {member: request.data[member] for member in batch.node_of}
+        names = {name for datum in data.values() for name in datum.inputs} - {"target_tokens"}
+        names.add(scale := request.loss.scale)
+        nodes = [
+            np.repeat(batch.node_of[m], datum.inputs["target_tokens"].size // len(datum.tokens))
+            for m, datum in data.items()
+        ]
+        counts = list(map(len, nodes))
+        self.nodes = np.concatenate(nodes)
+        self.members = np.repeat(np.arange(len(data)), counts)
+        self.tokens = np.concatenate([d.inputs["target_tokens"].ravel() for d in data.values()])
+        self.inputs = {
+            name: np.concatenate([_input(datum, name, scale) for datum in data.values()])
+            for name in names
+        }
+        self.logprobs, self.losses = np.empty((2, sum(counts)), np.float32)
 
 
 class Trainer:
@@ -219,7 +229,7 @@ class Trainer:
             with learning():
                 run.attach()
                 with self._forward.running(groups, sequences) as (batch, hidden):
-                    targets = _targets(request, batch)
+                    targets = _Targets(request, batch)
                     self._add_gradients(request, targets, hidden)
                 total += float(targets.losses.sum(dtype=np.float64))
                 at = 0
@@ -273,28 +283,6 @@ class Trainer:
             picked = torch.log_softmax(logits, dim=-1)[rows, targets.tokens[at]]
             targets.logprobs[at] = picked.detach().cpu().numpy()
             yield at, picked
-
-
-def _targets(request: LossRequest, batch: PackedBatch) -> _Targets:
-    data = {member: request.data[member] for member in batch.node_of}
-    names = {name for datum in data.values() for name in datum.inputs} - {"target_tokens"}
-    names.add(scale := request.loss.scale)
-    nodes = [
-        np.repeat(batch.node_of[m], datum.inputs["target_tokens"].size // len(datum.tokens))
-        for m, datum in data.items()
-    ]
-    count = sum(map(len, nodes))
-    return _Targets(
-        np.concatenate(nodes),
-        np.repeat(np.arange(len(data)), list(map(len, nodes))),
-        np.concatenate([datum.inputs["target_tokens"].ravel() for datum in data.values()]),
-        {
-            name: np.concatenate([_input(datum, name, scale) for datum in data.values()])
-            for name in names
-        },
-        np.empty(count, np.float32),
-        np.empty(count, np.float32),
-    )
 
 
 def _input(datum: Datum, name: str, scale: str) -> NDArray[Any]:

@@ -272,7 +272,7 @@ async def _get_info(request: web.Request, service: Service) -> Answer:
 
 
 async def _forward_backward(request: web.Request, service: Service) -> Answer:
-    body = await read_bytes(request, service.config.max_body_bytes)
+    body = await read_bytes(request)
     message = read_loss_message(body)
     run_id, seq_id = message.model_id, message.seq_id
     loss = read_loss_request(message)

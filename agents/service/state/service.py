@@ -14,7 +14,7 @@ from tokengym.agents.service.config import ServiceConfig
 from tokengym.agents.service.engine.adapters import STATES, LoraSpec, adapter_bytes
 from tokengym.agents.service.engine.checkpoints import CheckpointPath, CheckpointStore
 from tokengym.agents.service.engine.compute_thread import ComputeThread, Pieces, client_of
-from tokengym.agents.service.engine.memory import clients_bytes, spill_bytes
+from tokengym.agents.service.engine.memory import clients_bytes, spare_bytes, spill_bytes
 from tokengym.agents.service.engine.parking import Parking, clear_spill
 from tokengym.agents.service.errors import BadRequestError, OverloadedError
 from tokengym.agents.service.generation.jobs import SampleRequest, SampleResult
@@ -45,7 +45,7 @@ class Service:
         self.models = [ServedModel(path, config, self.checkpoints) for path in config.models]
         self.named = dict(zip(config.names, self.models, strict=False))
         self.compute = ComputeThread()
-        capacity = clients_bytes(self.models[0].base_model.device, config.memory_bytes)
+        capacity = clients_bytes(spare_bytes(self.models[0].base_model.device, config.memory))
         self.ledger = Ledger(capacity)
         folder = clear_spill(config.state_dir / "parked")
         self.parking = Parking(folder, lambda: self.ledger.for_runs)
