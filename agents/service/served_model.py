@@ -17,7 +17,7 @@ from tokengym.agents.service.engine.checkpoints import (
     CheckpointStore,
     checked_ttl,
 )
-from tokengym.agents.service.engine.forward import packed_forward, scored
+from tokengym.agents.service.engine.forward import PackedForward, scored
 from tokengym.agents.service.engine.memory import (
     ADAPTERS,
     cache_bytes,
@@ -57,11 +57,11 @@ class ServedModel:
         spare = spare_bytes(device, config.memory) // len(config.models)
         batch, sampling = divided(spare, pieces_for(device).batch)
         check_attention(base)
-        forward = partial(packed_forward, device=device, memory=batch)
-        scoring = forward(base.sampled)
-        self.trainer = Trainer(forward(base.trained), base.vocabulary, base.context)
+        forward = PackedForward(base.trained, batch)
+        self.trainer = Trainer(forward, base.vocabulary, base.context)
+        scoring = PackedForward(base.sampled, batch)
         if config.deterministic:
-            scoring = dataclasses.replace(scoring, most=1)  # each sequence in a batch of its own
+            scoring.most = 1  # each sequence in a batch of its own
         self.sampler = Sampler(
             scoring,
             partial(KeptDecoder, base.sampled, exact=config.deterministic),
@@ -161,7 +161,7 @@ def check_attention(base_model: BaseModel) -> None:
         ids = torch.tensor(np.stack(pair), dtype=torch.long, device=base_model.device)
         with torch.inference_mode():
             expected = model(input_ids=ids, use_cache=False).logits[:, -1].float()
-        (packed,) = scored(packed_forward(model, base_model.device), pair)
+        (packed,) = scored(PackedForward(model), pair)
         decoder = KeptDecoder(model)
         slots, _ = decoder.admit([prompt.astype(np.int32)] * 2, [len(pair[0])] * 2, 0)
         decoded = [decoder.step(slots, tokens) for tokens in replies.T][-1]

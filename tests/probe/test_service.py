@@ -13,7 +13,7 @@ from tokengym.agents.probe.steps import Training
 from tokengym.agents.probe.verdict import VerdictKind
 from tokengym.agents.service.engine.adapters import LoraSpec
 from tokengym.agents.service.engine.base_model import BaseModel
-from tokengym.agents.service.engine.forward import packed_forward
+from tokengym.agents.service.engine.forward import PackedForward
 from tokengym.agents.service.engine.trainer import Datum, LossRequest, Trainer
 
 SPEC = LoraSpec(4, train_unembed=False, seed=3)
@@ -63,7 +63,7 @@ def data_of(rollouts: list[ProbeRollout], trainer: Trainer) -> list[Datum]:
 @pytest.mark.nightly
 @pytest.mark.parametrize("loss", RATIOS)
 def test_a_loss_of_the_service_follows_on_and_off_policy(base_model: BaseModel, loss: str) -> None:
-    forward = packed_forward(base_model.trained, base_model.device)
+    forward = PackedForward(base_model.trained)
     trainer = Trainer(forward, base_model.vocabulary, base_model.context)
     trainer.create("run", SPEC)
     rollouts = batch_of(0, few=True)

@@ -12,7 +12,7 @@ from tinker.types import SamplingParams
 
 from tests.service.toy import VOCABULARY
 from tokengym.agents.service.engine.base_model import BaseModel
-from tokengym.agents.service.engine.forward import packed_forward
+from tokengym.agents.service.engine.forward import PackedForward
 from tokengym.agents.service.generation import decoder
 from tokengym.agents.service.generation.jobs import SampleRequest, SampleResult
 from tokengym.agents.service.generation.sampled_weights import BASE
@@ -39,7 +39,7 @@ class Conversations:
         self.base = BaseModel(model_dir, "cpu")
         model: Any = self.base.sampled
         self._sampler = Sampler(
-            packed_forward(model, self.base.device),
+            PackedForward(model),
             partial(decoder.KeptDecoder, model),
             lambda _weights: None,
             str,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,7 +13,7 @@ from hypothesis import strategies as st
 from tests.service.toy import VOCABULARY, at_once
 from tokengym.agents.service.engine.adapters import LoraSpec
 from tokengym.agents.service.engine.base_model import BaseModel
-from tokengym.agents.service.engine.forward import PackedForward, packed_forward, scored
+from tokengym.agents.service.engine.forward import PackedForward, scored
 from tokengym.agents.service.engine.groups import lay_out, plan
 from tokengym.agents.service.engine.trainer import Datum, LossRequest, Trainer
 
@@ -37,7 +36,9 @@ def _sequences(drawn: list[tuple[list[int], list[list[int]]]]) -> list[np.ndarra
 @pytest.fixture(scope="module")
 def forward(model_dir: Path) -> PackedForward:
     base_model = BaseModel(model_dir, "cpu")
-    return packed_forward(base_model.sampled, base_model.device)
+    forward = PackedForward(base_model.sampled)
+    forward.max_logits = 7
+    return forward
 
 
 @settings(deadline=None)
@@ -77,7 +78,7 @@ def test_scores_are_those_of_the_model_itself(
 ) -> None:
     sequences = _sequences(drawn)
     found: dict[int, Any] = {}
-    for part in scored(dataclasses.replace(forward, max_logits=7), sequences, [2] * len(sequences)):
+    for part in scored(forward, sequences, [2] * len(sequences)):
         found |= part
     for member, sequence in enumerate(sequences):
         with torch.inference_mode():
@@ -119,9 +120,10 @@ def test_losses_and_gradients_depend_on_no_sharing_or_memory(model_dir: Path, lo
     ]
     for changes in ways:
         base_model = BaseModel(model_dir, "cpu")
-        forward = packed_forward(base_model.trained, base_model.device)
+        forward = PackedForward(base_model.trained)
+        vars(forward).update(changes)
         trainer = Trainer(
-            dataclasses.replace(forward, **changes),
+            forward,
             base_model.vocabulary,
             base_model.context,
         )

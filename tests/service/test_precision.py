@@ -15,7 +15,7 @@ from tests.every import every
 from tests.service.toy import at_once
 from tokengym.agents.service.engine.adapters import LoraSpec
 from tokengym.agents.service.engine.base_model import BaseModel
-from tokengym.agents.service.engine.forward import packed_forward
+from tokengym.agents.service.engine.forward import PackedForward
 from tokengym.agents.service.engine.linear import lora_layers
 from tokengym.agents.service.engine.trainer import (
     Datum,
@@ -57,7 +57,7 @@ def test_training_computes_the_log_probabilities_that_were_sampled_with(
 ) -> None:
     base_model = BaseModel(model_dir, "cpu", precision)
     assert base_model.precision == precision
-    forward = packed_forward(base_model.trained, base_model.device)
+    forward = PackedForward(base_model.trained)
     trainer = Trainer(forward, base_model.vocabulary, base_model.context)
     trainer.create("run", SPEC)
     for parameter in trainer.run("run").parameters.values():
@@ -120,7 +120,7 @@ def test_settings_of_adam_that_ruin_weights_are_refused(
 @pytest.fixture(scope="module")
 def trainer(model_dir: Path) -> Trainer:
     base_model = BaseModel(model_dir, "cpu")
-    forward = packed_forward(base_model.trained, base_model.device)
+    forward = PackedForward(base_model.trained)
     trainer = Trainer(forward, base_model.vocabulary, base_model.context)
     trainer.create("run", SPEC)
     return trainer

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,12 +20,15 @@ from tokengym.agents.service.engine.memory import (
 )
 
 
-@dataclass(frozen=True)
 class PackedForward:
     """How to run a model over many sequences.
 
-    Attributes:
+    Args:
         model: a causal language model.
+        memory: bytes that the activations of one batch may take; what suits the device if `None`.
+
+    Attributes:
+        model: the same.
         device: where it lives.
         size: bytes of the activations that a position keeps for the backward pass.
         recomputed: of those that it keeps if the backward pass computes layers again.
@@ -35,13 +37,17 @@ class PackedForward:
         max_logits: positions whose logits are computed at once.
     """
 
-    model: Any
-    device: torch.device
-    size: int
-    recomputed: int
-    memory: int
-    most: int
-    max_logits: int
+    def __init__(self, model: Any, memory: int | None = None) -> None:
+        self.model, self.device = model, model.device
+        pieces = pieces_for(self.device)
+        vocabulary, width = map(int, model.get_input_embeddings().weight.shape)
+        layers = int(model.config.get_text_config().num_hidden_layers)
+        self.size = activation_bytes(model)
+        # Inputs of each layer, and activations that one of them keeps.
+        self.recomputed = layers * width * int(model.dtype.itemsize) + self.size // layers
+        self.memory = pieces.batch if memory is None else memory
+        self.most = pieces.positions
+        self.max_logits = max(1, pieces.logits // (4 * vocabulary))
 
     def plan(self, sequences: Sequence[Tokens]) -> list[list[TokenGroup]]:
         """Return `sequences` in batches that fit into the memory.
@@ -95,27 +101,6 @@ class PackedForward:
             piece = torch.from_numpy(distinct[start : start + self.max_logits]).to(self.device)
             index = np.flatnonzero((row_of >= start) & (row_of < start + len(piece)))
             yield index, row_of[index] - start, logits_of(self.model, hidden[piece])
-
-
-def packed_forward(model: Any, device: torch.device, memory: int | None = None) -> PackedForward:
-    """Return a `PackedForward` for batches of at most `memory` bytes of activations.
-
-    Without a limit they are as large as suits the device.
-    """
-    pieces = pieces_for(device)
-    vocabulary, width = map(int, model.get_input_embeddings().weight.shape)
-    layers = int(model.config.get_text_config().num_hidden_layers)
-    size = activation_bytes(model)
-    return PackedForward(
-        model=model,
-        device=device,
-        size=size,
-        # Inputs of each layer, and activations that one of them keeps.
-        recomputed=layers * width * int(model.dtype.itemsize) + size // layers,
-        memory=pieces.batch if memory is None else memory,
-        most=pieces.positions,
-        max_logits=max(1, pieces.logits // (4 * vocabulary)),
-    )
 
 
 class TokenScores(NamedTuple):
