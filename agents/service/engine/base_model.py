@@ -8,6 +8,7 @@ import copy
 import hashlib
 import inspect
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -68,11 +69,10 @@ class BaseModel:
         if device == "auto":
             device = "cuda" if torch.cuda.is_available() else "cpu"
         self.name, self.device = served_name(directory), torch.device(device)
+        given: dict[str, Any] = {"local_files_only": True, "trust_remote_code": trust_remote_code}
         try:
-            self.tokenizer: Any = AutoTokenizer.from_pretrained(
-                directory, local_files_only=True, trust_remote_code=trust_remote_code
-            )
-            model = _read_model(directory, trust_remote_code)
+            self.tokenizer: Any = AutoTokenizer.from_pretrained(directory, **given)
+            model = _read_model(directory, given)
         except Exception as error:  # of a damaged file anything may be raised
             reason = " ".join(str(error).split())[:300]
             raise ModelDirectoryError(
@@ -145,19 +145,13 @@ class _LayersOutput(NamedTuple):
         return None
 
 
-def _read_model(directory: Path, trust_remote_code: bool) -> Any:
+def _read_model(directory: Path, given: Mapping[str, Any]) -> Any:
     if not sys.stderr.isatty():  # a bar is no line of a log
         logging.disable_progress_bar()
-    loaded: Any = AutoModelForCausalLM.from_pretrained(
-        directory,
-        local_files_only=True,
-        dtype=torch.float32,
-        trust_remote_code=trust_remote_code,
-        use_safetensors=True,
-        output_loading_info=True,
-    )
-    model, found = loaded
-    if missing := sorted(found["missing_keys"]):
+    how = {"dtype": torch.float32, "use_safetensors": True, "output_loading_info": True, **given}
+    loaded: Any = AutoModelForCausalLM.from_pretrained(directory, **how)
+    model, notes = loaded
+    if missing := sorted(notes["missing_keys"]):
         raise ValueError(f"its weights lack {missing[0]!r}")
     return model
 

@@ -14,7 +14,7 @@ import sys
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from functools import partial
-from typing import Any, TextIO
+from typing import Any
 
 import pydantic
 import torch
@@ -49,12 +49,11 @@ def serve(
     *,
     log_level: str = "info",
     parent: int | None = None,
-    ready: TextIO | None = None,
     show_key: bool = False,
 ) -> None:
     """Serve models over the Tinker protocol until SIGTERM or SIGINT.
 
-    Once the service listens, it writes one line of JSON to `ready`:
+    Once the service listens, it writes one line of JSON to standard output:
     `{"event": "ready", "url": ..., "pid": ..., "models": [...], "precision": ..., "threads": ...}`,
     with `"api_key"` if `show_key`. Without a parent a second line sets the SDK's two variables.
 
@@ -62,7 +61,6 @@ def serve(
         config: the service's options.
         log_level: `debug`, `info`, `warning` or `error`.
         parent: the service stops when the process with this id ends; None for never.
-        ready: where the ready line goes, standard output by default.
         show_key: whether the ready line shows the API key.
 
     Raises:
@@ -78,7 +76,7 @@ def serve(
         own(config.state_dir),
         _listen(local_address(config.host), config.port) as listener,
     ):
-        asyncio.run(_run(Service(config), listener, parent, ready or sys.stdout, key))
+        asyncio.run(_run(Service(config), listener, parent, key))
 
 
 def _listen(host: str, port: int) -> socket.socket:
@@ -96,11 +94,7 @@ def _url(listener: socket.socket) -> str:
 
 
 async def _run(
-    service: Service,
-    listener: socket.socket,
-    parent: int | None,
-    ready: TextIO,
-    key: dict[str, str],
+    service: Service, listener: socket.socket, parent: int | None, key: dict[str, str]
 ) -> None:
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -111,7 +105,6 @@ async def _run(
     runner = web.AppRunner(
         build_app(service),
         access_log=None,
-        handle_signals=False,
         shutdown_timeout=SHUTDOWN_S,
         keepalive_timeout=IDLE_S,
         handler_cancellation=True,
@@ -130,11 +123,11 @@ async def _run(
         "threads": torch.get_num_threads(),
         **key,
     }
-    ready.write(json.dumps(line) + "\n")
+    print(json.dumps(line))
     if parent is None:
         shown = key.get("api_key", f"${KEY_VARIABLE}")
-        ready.write(f"export TINKER_BASE_URL={url} TINKER_API_KEY={shown}\n")
-    ready.flush()
+        print(f"export TINKER_BASE_URL={url} TINKER_API_KEY={shown}")
+    sys.stdout.flush()
     log.info("serving %s at %s", ", ".join(names), url)
     if not is_loopback(service.config.host):
         log.warning("it listens to the network: whoever has the key can use it")
