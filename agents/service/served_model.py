@@ -43,10 +43,7 @@ class ServedModel:
     """A base model, its training runs and its sampler. Compute thread only, once constructed."""
 
     def __init__(
-        self,
-        directory: Path,
-        config: ServiceConfig,
-        checkpoints: CheckpointStore,
+        self, directory: Path, config: ServiceConfig, checkpoints: CheckpointStore
     ) -> None:
         self.base_model = base = BaseModel(
             directory, config.device, config.precision, config.trust_remote_code
@@ -81,13 +78,8 @@ class ServedModel:
         )
 
     def save(
-        self,
-        path: CheckpointPath,
-        *,
-        ttl_seconds: int | None,
-        overwrite: bool,
-        user_metadata: dict[str, str] | None = None,
-    ) -> str:
+        self, path: CheckpointPath, ttl_seconds: int | None, metadata: Any, *, overwrite: bool
+    ) -> None:
         """Write a run's adapter (and, for `weights`, its optimizer state) to disk."""
         run = self.trainer.run(path.run_id)
         tensors = run.export().to_tensors()
@@ -99,12 +91,11 @@ class ServedModel:
             fingerprint=self.base_model.fingerprint,
             lora=dataclasses.asdict(run.spec),
             has_optimizer=training,
-            user_metadata=user_metadata,
+            user_metadata=metadata,
             ttl_seconds=checked_ttl(ttl_seconds),
         )
         self._checkpoints.save(path, tensors, info, overwrite=overwrite)
         self.sampled_weights.drop(path.uri)
-        return path.uri
 
     def copy_adapter(self, run_id: str, key: str) -> None:
         """Copy a run's adapter into the cache, to sample from under `key`."""

@@ -306,7 +306,7 @@ def _optim_step(body: types.OptimStepRequest, model: ServedModel) -> dict[str, A
 
 
 def _save_weights(body: types.SaveWeightsRequest, model: ServedModel) -> dict[str, Any]:
-    return _save(body, model, "weights", overwrite=body.overwrite, user_metadata=body.user_metadata)
+    return _save(body, model, "weights", overwrite=body.overwrite)
 
 
 async def _save_weights_for_sampler(request: web.Request, service: Service) -> Answer:
@@ -315,21 +315,17 @@ async def _save_weights_for_sampler(request: web.Request, service: Service) -> A
     if body.path is None and sampler is not None:
         checked_ttl(body.ttl_seconds)
         return {"request_id": service.save_unnamed(run_id, seq_id, sampler)}
-
-    def work(model: ServedModel) -> dict[str, Any]:
-        # The SDK has no overwrite here, and the cookbook saves a name again when it resumes.
-        metadata = body.user_metadata
-        return _save(body, model, "sampler_weights", overwrite=True, user_metadata=metadata)
-
+    # The SDK has no overwrite here, and the cookbook saves a name again when it resumes.
+    work = partial(_save, body, kind="sampler_weights", overwrite=True)
     return {"request_id": service.train(run_id, seq_id, work)}
 
 
-def _save(body: Any, model: ServedModel, kind: str, **options: Any) -> dict[str, Any]:
+def _save(body: Any, model: ServedModel, kind: str, *, overwrite: bool) -> dict[str, Any]:
     """Save a run's weights under the name of a request, or under a random one if it has none."""
     name = secrets.token_hex(8) if body.path is None else body.path
     path = CheckpointPath(body.model_id, kind, name)
-    uri = model.save(path, ttl_seconds=body.ttl_seconds, **options)
-    return {"path": uri, "type": body.type}
+    model.save(path, body.ttl_seconds, body.user_metadata, overwrite=overwrite)
+    return {"path": path.uri, "type": body.type}
 
 
 async def _unload_model(request: web.Request, service: Service) -> Answer:
