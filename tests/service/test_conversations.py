@@ -21,7 +21,7 @@ from tokengym.agents.service.generation.sampler import Sampler
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tokengym.agents.service.engine.groups import Tokens
+    from tokengym.agents.service.engine.forward import Tokens
 
 CONVERSATIONS, TURNS, FIRST, REPLY, MORE = 12, 4, 40, 8, 12
 WHOLE = FIRST + TURNS * REPLY + (TURNS - 1) * MORE

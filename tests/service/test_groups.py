@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from tests.service.toy import VOCABULARY, at_once
 from tokengym.agents.service.engine.adapters import LoraSpec
 from tokengym.agents.service.engine.base_model import BaseModel
-from tokengym.agents.service.engine.forward import PackedForward, scored
-from tokengym.agents.service.engine.groups import lay_out, plan
+from tokengym.agents.service.engine.forward import PackedForward, lay_out, plan, scored
 from tokengym.agents.service.engine.trainer import Datum, LossRequest, Trainer
 
 if TYPE_CHECKING:

@@ -15,8 +15,7 @@ from tinker.types import AdamParams
 
 from tokengym.agents.service.engine.adapters import LoraAdapter, LoraSpec
 from tokengym.agents.service.engine.compute_thread import Pieces
-from tokengym.agents.service.engine.forward import PackedForward
-from tokengym.agents.service.engine.groups import PackedBatch, Tokens, check_ids
+from tokengym.agents.service.engine.forward import PackedBatch, PackedForward, Tokens, check_ids
 from tokengym.agents.service.engine.linear import lora_layers
 from tokengym.agents.service.engine.losses import Loss, loss_named
 from tokengym.agents.service.engine.parking import Parking
