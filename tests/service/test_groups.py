@@ -66,8 +66,8 @@ def test_the_prompt_of_a_group_costs_its_positions_once() -> None:
         for reply in range(8)
     ]
     (batch,) = plan([one.astype(np.int32) for one in sequences], 1 << 30)
-    packed = lay_out(batch, sequences, torch.device("cpu"))
-    assert packed.input_ids.shape == (1, 3 * (100 + 8 * 12))
+    packed = lay_out(batch, sequences)
+    assert packed.ids.shape == (3 * (100 + 8 * 12),)
 
 
 @settings(max_examples=10, deadline=None)

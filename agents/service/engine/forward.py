@@ -4,7 +4,7 @@ A prompt that sequences begin with is computed once. Rollouts of a Task share th
 of 100 + 12 tokens cost 196 positions and not 896.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -25,6 +25,7 @@ from tokengym.agents.service.engine.memory import (
 from tokengym.agents.service.errors import BadRequestError
 
 Tokens = NDArray[np.int32]
+Indices = NDArray[np.int64]
 
 MIN_SHARED = 8
 """Shorter common beginnings are computed for each sequence."""
@@ -49,23 +50,6 @@ class TokenGroup:
         """Return how many positions are computed."""
         rests = sum(len(sequences[member]) - self.shared for member in self.members)
         return self.shared + rests
-
-
-@dataclass(frozen=True)
-class PackedBatch:
-    """The positions of several groups in one row, ready for a model.
-
-    Attributes:
-        input_ids: int64 [1, N].
-        position_ids: int64 [1, N].
-        groups: how the positions attend.
-        node_of: for each sequence, the index of each of its positions.
-    """
-
-    input_ids: torch.Tensor
-    position_ids: torch.Tensor
-    groups: Sequence[Group]
-    node_of: dict[int, NDArray[np.int64]]
 
 
 def common_length(first: Tokens, second: Tokens) -> int:
@@ -113,13 +97,27 @@ def _grouped(sequences: Sequence[Tokens], most: int) -> Iterator[TokenGroup]:
         yield TokenGroup(members, shared)
 
 
-def lay_out(
-    batch: Sequence[TokenGroup], sequences: Sequence[Tokens], device: torch.device
-) -> PackedBatch:
+class Layout(NamedTuple):
+    """The positions of several groups in one row.
+
+    Attributes:
+        ids: int64 [N].
+        positions: int64 [N], in their sequences.
+        groups: how the positions attend.
+        node_of: for each sequence, the index of each of its positions.
+    """
+
+    ids: Indices
+    positions: Indices
+    groups: Sequence[Group]
+    node_of: Mapping[int, Indices]
+
+
+def lay_out(batch: Sequence[TokenGroup], sequences: Sequence[Tokens]) -> Layout:
     """Lay the sequences of a batch out one after another, each prompt before its group's."""
     ids: list[Tokens] = []
-    positions: list[NDArray[np.int64]] = []
-    node_of: dict[int, NDArray[np.int64]] = {}
+    positions: list[Indices] = []
+    node_of: dict[int, Indices] = {}
     groups: list[Group] = []
     start = 0
 
@@ -137,13 +135,7 @@ def lay_out(
             rests.append(own := place(sequences[member][group.shared :], group.shared))
             node_of[member] = np.r_[prompt, own]
         groups.append(Group(prompt, rests))
-    row, at = np.concatenate(ids).astype(np.int64), np.concatenate(positions)
-    return PackedBatch(
-        torch.from_numpy(row)[None].to(device),
-        torch.from_numpy(at)[None].to(device),
-        groups,
-        node_of,
-    )
+    return Layout(np.concatenate(ids).astype(np.int64), np.concatenate(positions), groups, node_of)
 
 
 class PackedForward:
@@ -196,14 +188,15 @@ class PackedForward:
     @contextmanager
     def running(
         self, groups: list[TokenGroup], sequences: Sequence[Tokens]
-    ) -> Iterator[tuple[PackedBatch, torch.Tensor]]:
-        """Run one batch; yields it with the hidden states [N, hidden] of its positions.
+    ) -> Iterator[tuple[Mapping[int, Indices], torch.Tensor]]:
+        """Run one batch; yields the hidden states [N, hidden], and which are those of a sequence.
 
         A backward pass has to be within the block. A batch that exceeds the memory keeps only what
         goes into each layer, and the backward pass computes the rest again.
         """
-        batch = lay_out(groups, sequences, self.device)
-        kept = self.size * batch.input_ids.numel()
+        batch = lay_out(groups, sequences)
+        row, at = (torch.from_numpy(part)[None].to(self.device) for part in batch[:2])
+        kept = self.size * row.numel()
         with ExitStack() as stack:
             if self.device.type == "cpu" and kept >= LARGE_BATCH:
                 return_free_pages()
@@ -211,12 +204,11 @@ class PackedForward:
             if kept > self.memory and torch.is_grad_enabled():
                 stack.enter_context(recomputing(self.model))
             stack.enter_context(attending(self.model, Packed(batch.groups)))
-            hidden = hidden_states(self.model, batch.input_ids, batch.position_ids)
-            yield batch, hidden.flatten(0, 1)
+            yield batch.node_of, hidden_states(self.model, row, at).flatten(0, 1)
 
     def logits(
-        self, hidden: torch.Tensor, nodes: NDArray[np.int64]
-    ) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64], torch.Tensor]]:
+        self, hidden: torch.Tensor, nodes: Indices
+    ) -> Iterator[tuple[Indices, Indices, torch.Tensor]]:
         """Compute logits at positions `nodes` [M] of `hidden` [N, hidden], a piece at a time.
 
         Yields for each piece the indices into `nodes` that it covers, their rows in the piece,
@@ -264,12 +256,12 @@ def scored(
     topk, targets = topk or [0] * len(sequences), targets or [None] * len(sequences)
     for groups in forward.plan(sequences):
         # Whoever goes on between two batches has a mode of its own.
-        with torch.inference_mode(), forward.running(groups, sequences) as (batch, hidden):
+        with torch.inference_mode(), forward.running(groups, sequences) as (node_of, hidden):
             part = {
                 member: _scores(
                     forward, hidden[nodes], sequences[member], topk[member], targets[member]
                 )
-                for member, nodes in batch.node_of.items()
+                for member, nodes in node_of.items()
             }
         yield part
 

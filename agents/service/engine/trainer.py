@@ -15,13 +15,12 @@ from tinker.types import AdamParams
 
 from tokengym.agents.service.engine.adapters import LoraAdapter, LoraSpec
 from tokengym.agents.service.engine.compute_thread import Pieces
-from tokengym.agents.service.engine.forward import PackedBatch, PackedForward, Tokens, check_ids
+from tokengym.agents.service.engine.forward import Indices, PackedForward, Tokens, check_ids
 from tokengym.agents.service.engine.linear import lora_layers
 from tokengym.agents.service.engine.losses import Loss, loss_named
 from tokengym.agents.service.engine.parking import Parking
 from tokengym.agents.service.errors import BadRequestError, UnknownResourceError
 
-Indices = NDArray[np.int64]
 # Within them, and if a step decays weights by no more than themselves, weights stay finite: Adam
 # divides by eps where a gradient is zero, and by 1 - beta in its first step.
 ADAM_RANGES = {
@@ -74,12 +73,12 @@ class LossResult:
 class _Targets:
     """The targets of one batch, all data in a row, [M] each."""
 
-    def __init__(self, request: LossRequest, batch: PackedBatch) -> None:
-        data = {member: request.data[member] for member in batch.node_of}
+    def __init__(self, request: LossRequest, node_of: Mapping[int, Indices]) -> None:
+        data = {member: request.data[member] for member in node_of}
         names = {name for datum in data.values() for name in datum.inputs} - {"target_tokens"}
         names.add(scale := request.loss.scale)
         nodes = [
-            np.repeat(batch.node_of[m], datum.inputs["target_tokens"].size // len(datum.tokens))
+            np.repeat(node_of[m], datum.inputs["target_tokens"].size // len(datum.tokens))
             for m, datum in data.items()
         ]
         counts = list(map(len, nodes))
@@ -227,12 +226,12 @@ class Trainer:
             self.parking.use(run_id, run)
             with learning():
                 run.attach()
-                with self._forward.running(groups, sequences) as (batch, hidden):
-                    targets = _Targets(request, batch)
+                with self._forward.running(groups, sequences) as (node_of, hidden):
+                    targets = _Targets(request, node_of)
                     self._add_gradients(request, targets, hidden)
                 total += float(targets.losses.sum(dtype=np.float64))
                 at = 0
-                for member in batch.node_of:
+                for member in node_of:
                     shape = request.data[member].inputs["target_tokens"].shape
                     end = at + int(np.prod(shape))
                     logprobs[member] = targets.logprobs[at:end].reshape(shape)

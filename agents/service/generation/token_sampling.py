@@ -8,6 +8,8 @@ top-p shape the choice, not the number. forward_backward computes the same numbe
 token, but for rounding, so the importance ratio of a fresh sample is one at every temperature.
 """
 
+from typing import Any
+
 import numpy as np
 import torch
 from numpy.typing import NDArray
@@ -32,7 +34,7 @@ def uniforms(keys: NDArray[np.uint64], positions: NDArray[np.int64]) -> NDArray[
 
 def _mixed(values: NDArray[np.uint64]) -> NDArray[np.uint64]:
     """Return a hash of each number."""
-    mixed = values + _STEP
+    mixed: NDArray[Any] = values + _STEP
     mixed = (mixed ^ (mixed >> 30)) * _MIX_1
     mixed = (mixed ^ (mixed >> 27)) * _MIX_2
     return np.asarray(mixed ^ (mixed >> 31))
