@@ -114,6 +114,7 @@ class CheckpointInfo:
         user_metadata: what the caller attached.
         ttl_seconds: its time to live, or None for ever.
         created_at: when the file was written, in seconds since 1970; not part of the file.
+        nbytes: size of the file; not part of it either.
     """
 
     base_model: str
@@ -123,6 +124,7 @@ class CheckpointInfo:
     user_metadata: dict[str, str] | None = None
     ttl_seconds: float | None = None
     created_at: float = field(default=0.0, compare=False)
+    nbytes: int = field(default=0, compare=False)
 
     @property
     def created(self) -> str:
@@ -170,7 +172,7 @@ class CheckpointStore:
                 f"checkpoint name must be new unless overwrite is set, {path.uri} exists"
             )
         fields = asdict(info)
-        del fields["created_at"]
+        del fields["created_at"], fields["nbytes"]
         # One key, as safetensors writes several in a random order.
         header = json.dumps({"checksum": checksum(tensors, json.dumps(fields)), "info": fields})
         # Out of memory, safetensors ends or hangs the process: Python says so instead.
@@ -198,7 +200,8 @@ class CheckpointStore:
         file = path.existing(self._root)
         with _sound(f"checkpoint {path.uri}"), safe_open(file, framework="pt") as opened:
             fields = json.loads(opened.metadata()["checkpoint"])["info"]
-            info = CheckpointInfo(**fields, created_at=file.stat().st_mtime)
+            stat = file.stat()
+            info = CheckpointInfo(**fields, created_at=stat.st_mtime, nbytes=stat.st_size)
             checked_ttl(info.ttl_seconds)
         if info.expired and not allow_expired:
             raise UnknownResourceError(f"checkpoint {path.uri} expired at {info.expires}")
@@ -231,10 +234,6 @@ class CheckpointStore:
             else:
                 checkpoints.append((path, info))
         return sorted(checkpoints, key=lambda item: item[1].created_at, reverse=True)
-
-    def size(self, path: CheckpointPath) -> int:
-        """Return a checkpoint's size on disk in bytes."""
-        return path.existing(self._root).stat().st_size
 
     def write_run(self, run_id: str, record: Mapping[str, Any]) -> None:
         """Write a training run's record, with the run's id."""

@@ -37,7 +37,7 @@ def _mixed(values: NDArray[np.uint64]) -> NDArray[np.uint64]:
     mixed: NDArray[Any] = values + _STEP
     mixed = (mixed ^ (mixed >> 30)) * _MIX_1
     mixed = (mixed ^ (mixed >> 27)) * _MIX_2
-    return np.asarray(mixed ^ (mixed >> 31))
+    return np.asarray(mixed ^ (mixed >> 31), np.uint64)
 
 
 def sample_tokens(

@@ -126,15 +126,12 @@ async def _list_checkpoints(request: web.Request, service: Service) -> Answer:
     run_id = request.match_info["run"]
     service.checkpoints.read_run(run_id)
     checkpoints = service.checkpoints.listing(run_id)
-    return {"checkpoints": [_checkpoint_json(service, *item) for item in checkpoints]}
+    return {"checkpoints": [_checkpoint_json(*item) for item in checkpoints]}
 
 
 async def _list_all_checkpoints(request: web.Request, service: Service) -> Answer:
     checkpoints, cursor = _page(request, service.checkpoints.listing())
-    return {
-        "checkpoints": [_checkpoint_json(service, *item) for item in checkpoints],
-        "cursor": cursor,
-    }
+    return {"checkpoints": [_checkpoint_json(*item) for item in checkpoints], "cursor": cursor}
 
 
 async def _delete_checkpoint(request: web.Request, service: Service) -> None:
@@ -187,7 +184,7 @@ def _run_json(service: Service, record: dict[str, Any]) -> dict[str, Any]:
     run_id = record["training_run_id"]
     sound = service.checkpoints.listing(run_id)
     last = {
-        kind: next((_checkpoint_json(service, *i) for i in sound if i[0].kind == kind), None)
+        kind: next((_checkpoint_json(*i) for i in sound if i[0].kind == kind), None)
         for kind in KINDS
     }
     return {
@@ -203,15 +200,13 @@ def _run_json(service: Service, record: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _checkpoint_json(
-    service: Service, path: CheckpointPath, info: CheckpointInfo
-) -> dict[str, Any]:
+def _checkpoint_json(path: CheckpointPath, info: CheckpointInfo) -> dict[str, Any]:
     return {
         "checkpoint_id": f"{path.kind}/{path.name}",
         "checkpoint_type": KINDS[path.kind],
         "time": info.created,
         "tinker_path": path.uri,
-        "size_bytes": service.checkpoints.size(path),
+        "size_bytes": info.nbytes,
         "public": False,
         "user_metadata": info.user_metadata,
         "expires_at": info.expires,

@@ -70,9 +70,11 @@ class Service:
         """
         if name in self.named:
             return self.named[name]
-        for model in self.models:
-            if name and (name == model.name or _same_place(name, model.name)):
-                return model
+        with suppress(ValueError):  # no path: it holds a NUL, or what is not Unicode
+            place = Path(name).resolve() if name else None
+            for model in self.models:
+                if Path(model.name).resolve() == place:
+                    return model
         raise BadRequestError(
             f"base_model must be one of those served ({self._names}), got {name!r}"
         )
@@ -336,11 +338,3 @@ class Service:
             return request
         seed = self.seeds.request(lineage, request)
         return replace(request, sampling=request.sampling.model_copy(update={"seed": seed}))
-
-
-def _same_place(first: str, second: str) -> bool:
-    try:
-        return Path(first).resolve() == Path(second).resolve()
-    except ValueError:
-        # No path: it holds a NUL, or what is not Unicode.
-        return False
