@@ -15,21 +15,22 @@ import time
 from collections.abc import Coroutine, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from types import TracebackType
 from typing import IO, Any, Self, TypeVar
+from urllib.parse import urlsplit
 
 from tokengym.agents.service.config import KEY_VARIABLE, ServiceConfig
 from tokengym.agents.service.errors import ServiceDiedError, StartupError
-from tokengym.agents.service.http.crash_stub import Tombstone
 from tokengym.agents.service.state.folder import make_private
 from tokengym.agents.settings import typed_words
-from tokengym.loopback import bypass_proxies
+from tokengym.loopback import Answering, LocalServer, bypass_proxies
 
 T = TypeVar("T")
 
 WATCH_S = 0.25
 STOP_S = 15.0
 LOG_TAIL = 2000
+# The SDK retries refused connections, 408, 409, 429 and every 5xx; it gives up on this one.
+GIVE_UP = 424
 
 
 def spawn(
@@ -93,7 +94,6 @@ class LocalService:
         self._startup_s = startup_s
         self._process: subprocess.Popen[bytes] | None = None
         self._stopping = threading.Event()
-        self._tombstone: Tombstone | None = None
         self._watcher: threading.Thread | None = None
 
     def __enter__(self) -> Self:
@@ -101,12 +101,7 @@ class LocalService:
         self.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_error: object) -> None:
         """Stop the service."""
         self.stop()
 
@@ -154,8 +149,6 @@ class LocalService:
                 process.stdout.close()
         if self._watcher is not None:
             self._watcher.join()
-        if self._tombstone is not None:
-            self._tombstone.close()
 
     def raise_if_dead(self) -> None:
         """Raise if the child has ended on its own.
@@ -198,8 +191,9 @@ class LocalService:
         while not self._stopping.wait(WATCH_S):
             if process.poll() is not None:
                 # A restarted service may have taken the address: then that one answers.
-                with suppress(OSError):
-                    self._tombstone = Tombstone(self.base_url, self._death_notice())
+                with suppress(OSError), _stub(self.base_url, self._death_notice()) as server:
+                    while not self._stopping.is_set():
+                        server.handle_request()
                 return
 
     def _death_notice(self) -> str:
@@ -211,6 +205,31 @@ class LocalService:
         text = self.log_path.read_text(errors="replace")[-LOG_TAIL:].strip()
         last = text.splitlines()[-1] if text else "it logged nothing"
         return f"its last line in {self.log_path}: {last}"
+
+
+def _stub(url: str, message: str) -> LocalServer:
+    """Return a server that answers every request in place of the service at `url`.
+
+    Raises:
+        OSError: if the address is taken.
+    """
+    place = urlsplit(url)
+    body = json.dumps({"detail": message}).encode()
+
+    class Handler(Answering):
+        def _respond(self) -> None:
+            self.rfile.read(int(self.headers.get("Content-Length") or 0))
+            # Refused telemetry makes the SDK log a traceback for each batch.
+            if self.path.endswith("/telemetry"):
+                self.answer(b'{"status": "accepted"}')
+            else:
+                self.answer(body, status=GIVE_UP)
+
+        do_GET = do_POST = do_PUT = do_DELETE = _respond
+
+    server = LocalServer(place.hostname or "127.0.0.1", place.port or 80, Handler)
+    server.timeout = WATCH_S
+    return server
 
 
 async def guard(service: LocalService, work: Coroutine[Any, Any, T], grace_s: float = 10.0) -> T:

@@ -97,16 +97,6 @@ class ServiceConfig(ComputeSettings):
                 f"got {len(self.api_key)} characters"
             )
 
-    @property
-    def max_body_bytes(self) -> int:
-        """Largest request body accepted, in bytes."""
-        return self.max_body_mb << 20
-
-    @property
-    def memory_bytes(self) -> int | None:
-        """Memory limit of the process in bytes; `None` for one that suits the device."""
-        return None if self.memory is None else int(self.memory * (1 << 30))
-
 
 def check_model_directory(directory: Path, *, trust_remote_code: bool = False) -> None:
     """Check that `directory` can hold a model, and no code to run, without loading torch.

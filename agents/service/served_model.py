@@ -1,7 +1,6 @@
 """One served model with everything that runs on it: training, sampling and its weights."""
 
 import dataclasses
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -11,21 +10,20 @@ import torch
 
 from tokengym.agents.service.config import ServiceConfig
 from tokengym.agents.service.engine.adapters import LoraSpec, LoraWeights
-from tokengym.agents.service.engine.base_model import BaseModel, load_base_model
+from tokengym.agents.service.engine.base_model import BaseModel
 from tokengym.agents.service.engine.checkpoints import (
     CheckpointInfo,
     CheckpointPath,
     CheckpointStore,
     checked_ttl,
 )
-from tokengym.agents.service.engine.forward import packed_forward, scored
+from tokengym.agents.service.engine.forward import PackedForward, scored
 from tokengym.agents.service.engine.memory import (
     ADAPTERS,
     cache_bytes,
     divided,
-    memory_of,
     pieces_for,
-    resident_bytes,
+    spare_bytes,
 )
 from tokengym.agents.service.engine.trainer import Trainer
 from tokengym.agents.service.errors import BadRequestError, ModelDirectoryError
@@ -45,31 +43,26 @@ class ServedModel:
     """A base model, its training runs and its sampler. Compute thread only, once constructed."""
 
     def __init__(
-        self,
-        directory: Path,
-        config: ServiceConfig,
-        checkpoints: CheckpointStore,
-        new_seed: Callable[[], int],
+        self, directory: Path, config: ServiceConfig, checkpoints: CheckpointStore
     ) -> None:
-        self.base_model = base = load_base_model(
+        self.base_model = base = BaseModel(
             directory, config.device, config.precision, config.trust_remote_code
         )
         self.name = base.name
         self._checkpoints = checkpoints
         device = base.device
-        limit = memory_of(device) if config.memory_bytes is None else config.memory_bytes
-        spare = (limit - resident_bytes(device)) // len(config.models)
+        spare = spare_bytes(device, config.memory) // len(config.models)
         batch, sampling = divided(spare, pieces_for(device).batch)
         check_attention(base)
-        forward = partial(packed_forward, device=device, memory=batch)
-        scoring = forward(base.sampled)
-        self.trainer = Trainer(forward(base.trained), base.vocabulary, base.context, new_seed)
+        forward = PackedForward(base.trained, batch)
+        self.trainer = Trainer(forward, base.vocabulary, base.context)
+        scoring = PackedForward(base.sampled, batch)
         if config.deterministic:
-            scoring = dataclasses.replace(scoring, most=1)  # each sequence in a batch of its own
+            scoring.most = 1  # each sequence in a batch of its own
         self.sampler = Sampler(
             scoring,
             partial(KeptDecoder, base.sampled, exact=config.deterministic),
-            self._use_weights,
+            lambda key: self.sampled_weights.use(key),
             base.decode,
             capacity=sampling // (2 * cache_bytes(base.sampled)),
             missing=base.missing,
@@ -84,17 +77,9 @@ class ServedModel:
             self.sampler.forget,
         )
 
-    def _use_weights(self, key: str) -> None:
-        self.sampled_weights.use(key)
-
     def save(
-        self,
-        path: CheckpointPath,
-        *,
-        ttl_seconds: int | None,
-        overwrite: bool,
-        user_metadata: dict[str, str] | None = None,
-    ) -> str:
+        self, path: CheckpointPath, ttl_seconds: int | None, metadata: Any, *, overwrite: bool
+    ) -> None:
         """Write a run's adapter (and, for `weights`, its optimizer state) to disk."""
         run = self.trainer.run(path.run_id)
         tensors = run.export().to_tensors()
@@ -106,18 +91,17 @@ class ServedModel:
             fingerprint=self.base_model.fingerprint,
             lora=dataclasses.asdict(run.spec),
             has_optimizer=training,
-            user_metadata=user_metadata,
+            user_metadata=metadata,
             ttl_seconds=checked_ttl(ttl_seconds),
         )
         self._checkpoints.save(path, tensors, info, overwrite=overwrite)
         self.sampled_weights.drop(path.uri)
-        return path.uri
 
     def copy_adapter(self, run_id: str, key: str) -> None:
         """Copy a run's adapter into the cache, to sample from under `key`."""
         self.sampled_weights.put(key, self.trainer.run(run_id).export())
 
-    def load(self, run_id: str, path: CheckpointPath, *, optimizer: bool) -> LoraSpec:
+    def load(self, run_id: str, path: CheckpointPath, *, optimizer: bool) -> None:
         """Load a checkpoint's adapter, and its optimizer state if asked, into a run.
 
         The run is created if it does not exist.
@@ -146,7 +130,6 @@ class ServedModel:
             if fresh:
                 self.trainer.delete(run_id)
             raise
-        return spec
 
 
 def check_attention(base_model: BaseModel) -> None:
@@ -169,13 +152,13 @@ def check_attention(base_model: BaseModel) -> None:
         ids = torch.tensor(np.stack(pair), dtype=torch.long, device=base_model.device)
         with torch.inference_mode():
             expected = model(input_ids=ids, use_cache=False).logits[:, -1].float()
-        (packed,) = scored(packed_forward(model, base_model.device), pair)
+        (packed,) = scored(PackedForward(model), pair)
         decoder = KeptDecoder(model)
         slots, _ = decoder.admit([prompt.astype(np.int32)] * 2, [len(pair[0])] * 2, 0)
         decoded = [decoder.step(slots, tokens) for tokens in replies.T][-1]
         found = torch.stack([torch.stack([packed[member].last for member in range(2)]), decoded])
         gaps = (found - expected).square().mean(-1).sqrt() / expected.std(-1).clamp(min=1e-6)
-        if not float(gaps.max()) <= TOLERANCE[base_model.dtype]:
+        if not float(gaps.max()) <= TOLERANCE[model.dtype]:
             raise NotImplementedError(f"its logits differ by {float(gaps.max()):.3g}")
     except Exception as error:  # of an architecture that does not fit anything may be raised
         raise ModelDirectoryError(

@@ -10,7 +10,6 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from tokengym.agents.service.engine.adapters import LoraSpec, LoraWeights
 from tokengym.agents.service.engine.checkpoints import CheckpointPath, CheckpointStore
-from tokengym.agents.service.engine.peft_files import peft_files
 from tokengym.agents.training.connection import ServiceTarget
 from tokengym.agents.training.folder.run import RunFolder
 from tokengym.envs.core.errors import OptionError
@@ -52,7 +51,7 @@ class TrainedAdapter:
     def write_peft(self, folder: Path) -> None:
         """Write it as `peft.PeftModel.from_pretrained` and vLLM read adapters."""
         folder.mkdir(parents=True)
-        for name, content in peft_files(self.weights, str(self.model)).items():
+        for name, content in self.weights.peft_files(str(self.model)).items():
             (folder / name).write_bytes(content)
         AutoTokenizer.from_pretrained(self.model).save_pretrained(folder)
 

@@ -12,8 +12,8 @@ from tokengym.agents.probe.rollouts import ProbeRollout
 from tokengym.agents.probe.steps import Training
 from tokengym.agents.probe.verdict import VerdictKind
 from tokengym.agents.service.engine.adapters import LoraSpec
-from tokengym.agents.service.engine.base_model import BaseModel, load_base_model
-from tokengym.agents.service.engine.forward import packed_forward
+from tokengym.agents.service.engine.base_model import BaseModel
+from tokengym.agents.service.engine.forward import PackedForward
 from tokengym.agents.service.engine.trainer import Datum, LossRequest, Trainer
 
 SPEC = LoraSpec(4, train_unembed=False, seed=3)
@@ -33,7 +33,7 @@ WIDE = {"clip_low_threshold": 0.0, "clip_high_threshold": 1e3}
 def base_model(tmp_path_factory: pytest.TempPathFactory) -> BaseModel:
     folder = tmp_path_factory.mktemp("model")
     write_tiny_model(folder)
-    return load_base_model(folder, "cpu", "float32")
+    return BaseModel(folder, "cpu", "float32")
 
 
 def saved(trainer: Trainer) -> Checkpoint:
@@ -63,7 +63,7 @@ def data_of(rollouts: list[ProbeRollout], trainer: Trainer) -> list[Datum]:
 @pytest.mark.nightly
 @pytest.mark.parametrize("loss", RATIOS)
 def test_a_loss_of_the_service_follows_on_and_off_policy(base_model: BaseModel, loss: str) -> None:
-    forward = packed_forward(base_model.trained, base_model.device)
+    forward = PackedForward(base_model.trained)
     trainer = Trainer(forward, base_model.vocabulary, base_model.context)
     trainer.create("run", SPEC)
     rollouts = batch_of(0, few=True)

@@ -10,7 +10,7 @@ import torch
 
 from tests.service.toy import make_model
 from tokengym.agents.service import LocalService
-from tokengym.agents.service.engine.base_model import BaseModel, load_base_model
+from tokengym.agents.service.engine.base_model import BaseModel
 from tokengym.agents.training.connection import KEY_VARIABLE
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def model_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def base_model(model_dir: Path) -> BaseModel:
     """The same in this process; whoever trains it attaches an adapter of its own."""
-    return load_base_model(model_dir, "cpu")
+    return BaseModel(model_dir, "cpu")
 
 
 @pytest.fixture(scope="session")

@@ -11,8 +11,8 @@ import pytest
 from tinker.types import SamplingParams
 
 from tests.service.toy import VOCABULARY
-from tokengym.agents.service.engine.base_model import load_base_model
-from tokengym.agents.service.engine.forward import packed_forward
+from tokengym.agents.service.engine.base_model import BaseModel
+from tokengym.agents.service.engine.forward import PackedForward
 from tokengym.agents.service.generation import decoder
 from tokengym.agents.service.generation.jobs import SampleRequest, SampleResult
 from tokengym.agents.service.generation.sampled_weights import BASE
@@ -21,7 +21,7 @@ from tokengym.agents.service.generation.sampler import Sampler
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tokengym.agents.service.engine.groups import Tokens
+    from tokengym.agents.service.engine.forward import Tokens
 
 CONVERSATIONS, TURNS, FIRST, REPLY, MORE = 12, 4, 40, 8, 12
 WHOLE = FIRST + TURNS * REPLY + (TURNS - 1) * MORE
@@ -36,10 +36,10 @@ class Conversations:
     """
 
     def __init__(self, model_dir: Path, rows: int) -> None:
-        self.base = load_base_model(model_dir, "cpu")
+        self.base = BaseModel(model_dir, "cpu")
         model: Any = self.base.sampled
         self._sampler = Sampler(
-            packed_forward(model, self.base.device),
+            PackedForward(model),
             partial(decoder.KeptDecoder, model),
             lambda _weights: None,
             str,

@@ -10,7 +10,7 @@ import pytest
 
 from tests.every import every
 from tests.service.damaged_models import DAMAGES
-from tokengym.agents.service.engine.base_model import load_base_model
+from tokengym.agents.service.engine.base_model import BaseModel
 from tokengym.agents.service.errors import ModelDirectoryError
 
 
@@ -20,6 +20,6 @@ def test_a_damaged_model_is_refused_at_once(damage: str, model_dir: Path, tmp_pa
     DAMAGES[damage](folder)
     started = time.monotonic()
     with pytest.raises(ModelDirectoryError, match=str(folder)) as caught:
-        load_base_model(folder, "cpu")
+        BaseModel(folder, "cpu")
     assert time.monotonic() - started < 20
     assert len(str(caught.value)) < 600

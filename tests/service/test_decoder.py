@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.service.toy import VOCABULARY, make_model
-from tokengym.agents.service.engine.base_model import BaseModel, load_base_model
+from tokengym.agents.service.engine.base_model import BaseModel
 from tokengym.agents.service.errors import ModelDirectoryError
 from tokengym.agents.service.generation.decoder import KeptDecoder
 from tokengym.agents.service.served_model import check_attention
@@ -144,14 +144,14 @@ def test_idle_conversations_leave_where_there_is_no_memory(
 
 
 def test_rounding_is_no_reason_to_refuse_a_model(model_dir: Path) -> None:
-    check_attention(load_base_model(model_dir, "cpu", "bfloat16"))
+    check_attention(BaseModel(model_dir, "cpu", "bfloat16"))
 
 
 @pytest.mark.parametrize("kind", ["llama", "gpt2", "mistral", "gemma3_text"])
 def test_architectures_with_full_or_windowed_attention_are_served(
     tmp_path: Path, kind: str
 ) -> None:
-    served = load_base_model(make_model(tmp_path / kind, kind), "cpu")
+    served = BaseModel(make_model(tmp_path / kind, kind), "cpu")
     check_attention(served)
     life = [([list(range(30)), [5] * 12], 4, [0]), ([[7, 8, 9]], 3, [])]
     for exact in (False, True):
@@ -160,6 +160,6 @@ def test_architectures_with_full_or_windowed_attention_are_served(
 
 @pytest.mark.parametrize("kind", ["gemma2", "gpt_oss", "mamba"])
 def test_other_attention_is_refused_in_one_sentence(tmp_path: Path, kind: str) -> None:
-    served = load_base_model(make_model(tmp_path / kind, kind), "cpu")
+    served = BaseModel(make_model(tmp_path / kind, kind), "cpu")
     with pytest.raises(ModelDirectoryError, match=f"full or sliding-window attention, {kind} in"):
         check_attention(served)

@@ -30,7 +30,7 @@ def _served(directory: Path, state: Path, precision: Precision = "float32") -> S
     config = ServiceConfig(
         models=(directory,), state_dir=state, precision=precision, deterministic=True
     )
-    return ServedModel(directory, config, CheckpointStore(state), lambda: 1)
+    return ServedModel(directory, config, CheckpointStore(state))
 
 
 @pytest.fixture(scope="module", params=["float32", "bfloat16"])

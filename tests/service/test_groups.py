@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,9 +12,8 @@ from hypothesis import strategies as st
 
 from tests.service.toy import VOCABULARY, at_once
 from tokengym.agents.service.engine.adapters import LoraSpec
-from tokengym.agents.service.engine.base_model import load_base_model
-from tokengym.agents.service.engine.forward import PackedForward, packed_forward, scored
-from tokengym.agents.service.engine.groups import lay_out, plan
+from tokengym.agents.service.engine.base_model import BaseModel
+from tokengym.agents.service.engine.forward import PackedForward, lay_out, plan, scored
 from tokengym.agents.service.engine.trainer import Datum, LossRequest, Trainer
 
 if TYPE_CHECKING:
@@ -36,8 +34,10 @@ def _sequences(drawn: list[tuple[list[int], list[list[int]]]]) -> list[np.ndarra
 
 @pytest.fixture(scope="module")
 def forward(model_dir: Path) -> PackedForward:
-    base_model = load_base_model(model_dir, "cpu")
-    return packed_forward(base_model.sampled, base_model.device)
+    base_model = BaseModel(model_dir, "cpu")
+    forward = PackedForward(base_model.sampled)
+    forward.max_logits = 7
+    return forward
 
 
 @settings(deadline=None)
@@ -66,8 +66,8 @@ def test_the_prompt_of_a_group_costs_its_positions_once() -> None:
         for reply in range(8)
     ]
     (batch,) = plan([one.astype(np.int32) for one in sequences], 1 << 30)
-    packed = lay_out(batch, sequences, torch.device("cpu"))
-    assert packed.input_ids.shape == (1, 3 * (100 + 8 * 12))
+    packed = lay_out(batch, sequences)
+    assert packed.ids.shape == (3 * (100 + 8 * 12),)
 
 
 @settings(max_examples=10, deadline=None)
@@ -77,7 +77,7 @@ def test_scores_are_those_of_the_model_itself(
 ) -> None:
     sequences = _sequences(drawn)
     found: dict[int, Any] = {}
-    for part in scored(dataclasses.replace(forward, max_logits=7), sequences, [2] * len(sequences)):
+    for part in scored(forward, sequences, [2] * len(sequences)):
         found |= part
     for member, sequence in enumerate(sequences):
         with torch.inference_mode():
@@ -118,10 +118,11 @@ def test_losses_and_gradients_depend_on_no_sharing_or_memory(model_dir: Path, lo
         {"most": 90},
     ]
     for changes in ways:
-        base_model = load_base_model(model_dir, "cpu")
-        forward = packed_forward(base_model.trained, base_model.device)
+        base_model = BaseModel(model_dir, "cpu")
+        forward = PackedForward(base_model.trained)
+        vars(forward).update(changes)
         trainer = Trainer(
-            dataclasses.replace(forward, **changes),
+            forward,
             base_model.vocabulary,
             base_model.context,
         )

@@ -26,7 +26,7 @@ from tokengym.agents.service import (
     guard,
 )
 from tokengym.agents.service.config import ServiceConfig
-from tokengym.agents.service.engine.base_model import load_base_model, served_name
+from tokengym.agents.service.engine.base_model import BaseModel, served_name
 from tokengym.agents.service.errors import BadRequestError
 from tokengym.agents.settings import OptionError
 
@@ -235,7 +235,7 @@ def test_a_state_directory_has_one_service(model_dir: Path, tmp_path: Path) -> N
 
 
 def test_a_start_on_an_address_in_use_touches_nothing(model_dir: Path, tmp_path: Path) -> None:
-    left = tmp_path / "unnamed" / load_base_model(model_dir, "cpu").fingerprint / "0.safetensors"
+    left = tmp_path / "unnamed" / BaseModel(model_dir, "cpu").fingerprint / "0.safetensors"
     left.parent.mkdir(parents=True)
     left.touch()
     with socket.create_server(("127.0.0.1", 0)) as taken:

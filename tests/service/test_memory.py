@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from concurrent.futures import Future
 from typing import TYPE_CHECKING
 
@@ -14,7 +13,7 @@ from torch.autograd.graph import saved_tensors_hooks
 
 from tests.service.toy import VOCABULARY, sampler_with
 from tokengym.agents.service.engine.adapters import LoraAdapter, LoraSpec
-from tokengym.agents.service.engine.forward import packed_forward
+from tokengym.agents.service.engine.forward import PackedForward
 from tokengym.agents.service.engine.memory import LEAST_BATCH, STEP, divided
 from tokengym.agents.service.generation.jobs import SampleRequest, SampleResult
 
@@ -61,7 +60,7 @@ def test_sequences_that_do_not_fit_wait_unchanged(base_model: BaseModel) -> None
 def test_what_a_batch_keeps_is_foreseen(base_model: BaseModel) -> None:
     adapter = LoraAdapter(base_model.trained, LoraSpec(8, seed=1))
     adapter.attach()
-    forward = packed_forward(base_model.trained, base_model.device)
+    forward = PackedForward(base_model.trained)
     generator = np.random.default_rng(0)
     sequences = [generator.integers(0, VOCABULARY, 150).astype(np.int32) for _ in range(6)]
     (groups,) = forward.plan(sequences)
@@ -85,14 +84,14 @@ def test_long_sequences_stay_together_where_layers_are_computed_again(
 ) -> None:
     adapter = LoraAdapter(base_model.trained, LoraSpec(8, seed=1))
     adapter.attach()
-    ample = packed_forward(base_model.trained, base_model.device)
+    ample = PackedForward(base_model.trained)
     generator = np.random.default_rng(0)
     prompt = generator.integers(0, VOCABULARY, 120)
     sequences = [
         np.append(prompt, generator.integers(0, VOCABULARY, 20)).astype(np.int32) for _ in range(5)
     ]
     positions = 120 + 5 * 20
-    small = dataclasses.replace(ample, memory=ample.size * 140 - 1)
+    small = PackedForward(base_model.trained, ample.size * 140 - 1)
     assert ample.recomputed * positions < small.memory
     gradients: list[list[torch.Tensor]] = []
     for forward in (ample, small):

@@ -14,8 +14,8 @@ from tinker.types import AdamParams, SamplingParams
 from tests.every import every
 from tests.service.toy import at_once
 from tokengym.agents.service.engine.adapters import LoraSpec
-from tokengym.agents.service.engine.base_model import load_base_model
-from tokengym.agents.service.engine.forward import packed_forward
+from tokengym.agents.service.engine.base_model import BaseModel
+from tokengym.agents.service.engine.forward import PackedForward
 from tokengym.agents.service.engine.linear import lora_layers
 from tokengym.agents.service.engine.trainer import (
     Datum,
@@ -55,9 +55,9 @@ def _sampled(sampler: Sampler, prompts: list[np.ndarray]) -> list[tuple[np.ndarr
 def test_training_computes_the_log_probabilities_that_were_sampled_with(
     model_dir: Path, precision: str, limit: float
 ) -> None:
-    base_model = load_base_model(model_dir, "cpu", precision)
+    base_model = BaseModel(model_dir, "cpu", precision)
     assert base_model.precision == precision
-    forward = packed_forward(base_model.trained, base_model.device)
+    forward = PackedForward(base_model.trained)
     trainer = Trainer(forward, base_model.vocabulary, base_model.context)
     trainer.create("run", SPEC)
     for parameter in trainer.run("run").parameters.values():
@@ -83,10 +83,10 @@ def test_training_computes_the_log_probabilities_that_were_sampled_with(
 
 
 def test_bfloat16_is_near_float32_which_small_models_have_by_default(model_dir: Path) -> None:
-    assert load_base_model(model_dir, "cpu").precision == "float32"
+    assert BaseModel(model_dir, "cpu").precision == "float32"
     ids = torch.arange(60)[None]
     exact, rounded = (
-        torch.log_softmax(load_base_model(model_dir, "cpu", p).sampled(input_ids=ids).logits, -1)
+        torch.log_softmax(BaseModel(model_dir, "cpu", p).sampled(input_ids=ids).logits, -1)
         for p in ("float32", "bfloat16")
     )
     assert float((exact - rounded.float()).detach().abs().mean()) < 0.02
@@ -97,7 +97,7 @@ def test_bfloat16_is_near_float32_which_small_models_have_by_default(model_dir: 
 def test_a_language_model_is_bfloat16_where_the_processor_has_it(reference_directory: Path) -> None:
     known = torch.cpu.get_capabilities()
     fast = known.get("avx512_bf16") or known.get("amx_bf16")
-    precision = load_base_model(reference_directory, "cpu").precision
+    precision = BaseModel(reference_directory, "cpu").precision
     assert precision == ("bfloat16" if fast else "float32")
 
 
@@ -119,8 +119,8 @@ def test_settings_of_adam_that_ruin_weights_are_refused(
 
 @pytest.fixture(scope="module")
 def trainer(model_dir: Path) -> Trainer:
-    base_model = load_base_model(model_dir, "cpu")
-    forward = packed_forward(base_model.trained, base_model.device)
+    base_model = BaseModel(model_dir, "cpu")
+    forward = PackedForward(base_model.trained)
     trainer = Trainer(forward, base_model.vocabulary, base_model.context)
     trainer.create("run", SPEC)
     return trainer

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from tokengym.agents.models import ModelError
-from tokengym.agents.service.engine.base_model import load_base_model
+from tokengym.agents.service.engine.base_model import BaseModel
 from tokengym.agents.service.errors import ModelDirectoryError
 from tokengym.agents.tinker.tokenizer_loading import load_tokenizer, trust_tokenizer
 
@@ -51,7 +51,7 @@ def test_a_model_with_code_is_refused_in_one_sentence(
 ) -> None:
     add(copied / name, entry)
     with pytest.raises(ModelDirectoryError, match="not run without --trust-remote-code") as caught:
-        load_base_model(copied, "cpu")
+        BaseModel(copied, "cpu")
     assert "\n" not in str(caught.value)
     assert not (copied.parent / "trace").exists()
 
@@ -70,4 +70,4 @@ def test_pickled_weights_are_not_read(copied: Path) -> None:
     (copied / "model.safetensors").unlink()
     torch.save({}, copied / "pytorch_model.bin")
     with pytest.raises(ModelDirectoryError, match="safetensors"):
-        load_base_model(copied, "cpu")
+        BaseModel(copied, "cpu")

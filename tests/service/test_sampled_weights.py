@@ -11,7 +11,7 @@ from tinker.types import AdamParams, ModelInput
 from tests.service.asking import TALK, datum
 from tests.service.toy import make_model
 from tokengym.agents.service.engine.adapters import LoraAdapter, LoraSpec, adapter_bytes
-from tokengym.agents.service.engine.base_model import BaseModel, load_base_model
+from tokengym.agents.service.engine.base_model import BaseModel
 from tokengym.agents.service.engine.checkpoints import CheckpointStore
 from tokengym.agents.service.errors import UnknownResourceError
 from tokengym.agents.service.generation.sampled_weights import BASE, SampledWeights
@@ -40,7 +40,7 @@ def test_many_sampling_clients_keep_their_weights(run: Any) -> None:
 
 @pytest.fixture
 def base_model(tmp_path: Path) -> BaseModel:
-    return load_base_model(make_model(tmp_path / "model"), "cpu")
+    return BaseModel(make_model(tmp_path / "model"), "cpu")
 
 
 def _held(base_model: BaseModel, root: Path, used: Collection[str] = ()) -> SampledWeights:

@@ -18,10 +18,10 @@ from tinker.types import AdamParams
 from tests.service.toy import VOCABULARY, at_once
 from tokengym.agents.service import LocalService
 from tokengym.agents.service.config import ServiceConfig
-from tokengym.agents.service.engine.adapters import LoraSpec, adapter_bytes
-from tokengym.agents.service.engine.forward import packed_forward
+from tokengym.agents.service.engine.adapters import STATES, LoraSpec, adapter_bytes
+from tokengym.agents.service.engine.forward import PackedForward
+from tokengym.agents.service.engine.parking import Parking
 from tokengym.agents.service.engine.trainer import Datum, LossRequest, Trainer
-from tokengym.agents.service.engine.training_runs import STATES, Parking
 from tokengym.agents.service.errors import BadRequestError
 from tokengym.agents.service.state.registry import QUIET_S, SILENCE_S
 from tokengym.agents.service.state.service import Service
@@ -36,7 +36,7 @@ SPEC = LoraSpec(4, seed=3)
 
 
 def _trainer(base_model: BaseModel, parking: Parking) -> Trainer:
-    forward = packed_forward(base_model.trained, base_model.device)
+    forward = PackedForward(base_model.trained)
     trainer = Trainer(forward, base_model.vocabulary, base_model.context)
     trainer.parking = parking
     return trainer
@@ -59,7 +59,7 @@ def test_a_request_in_pieces_gives_way_between_them(base_model: BaseModel, tmp_p
     def play(parking: Parking) -> list[dict[str, Any]]:
         trainer = _trainer(base_model, parking)
         # Each datum is a batch of its own.
-        trainer._forward = packed_forward(base_model.trained, base_model.device, memory=1)
+        trainer._forward = PackedForward(base_model.trained, memory=1)
         for name in ("a", "b"):
             trainer.create(name, SPEC)
             at_once(trainer.forward_backward(name, _loss(1)))

@@ -17,7 +17,7 @@ from tests.evaluation.endpoint_runs import run
 from tokengym.agents.evaluation.chat_client import KEY_VARIABLE
 from tokengym.agents.service import LocalService
 from tokengym.agents.service.http.chat_format import ChatFormat
-from tokengym.agents.service.http.tool_calls import form_of, split
+from tokengym.agents.service.http.tool_calls import split
 from tokengym.envs.core.tools import openai_tools
 from tokengym.envs.registry import make_world
 
@@ -266,7 +266,7 @@ def test_templates_calls_are_read_back(call: str, thought: str) -> None:
     tokenizer = tokenizer_saying([], template)
     form = ChatFormat(tokenizer)
     tools = declaring(SCHEMA)["tools"]
-    form.check_tools(tools)
+    form.call_form(tools)
 
     def read(text: str) -> Said:
         return form.read_calls([text], tools)[0]
@@ -287,7 +287,7 @@ def test_templates_calls_are_read_back(call: str, thought: str) -> None:
 def test_templates_without_readable_calls_are_refused(template: str, said: str) -> None:
     form = ChatFormat(tokenizer_saying([], template.replace("CALL", UNREAD)))
     with pytest.raises(ValueError, match=said):
-        form.check_tools(TOOLS)
+        form.call_form(TOOLS)
 
 
 HOSTILE = {
@@ -302,15 +302,7 @@ HOSTILE = {
 @pytest.mark.parametrize("call", [OF_TAGS, ALONE], ids=["tags", "alone"])
 def test_a_hostile_reply_is_read_in_linear_time(kind: str, call: str) -> None:
     tokenizer = tokenizer_saying([], DECLARED + LOOP.replace("CALL", call))
-
-    def render(messages: Any, tools: Any) -> str:
-        ask = messages[-1]["role"] == "user"
-        text: Any = tokenizer.apply_chat_template(
-            messages, tools=tools, tokenize=False, add_generation_prompt=ask
-        )
-        return str(text).replace(START, "").replace(CLOSE, "")
-
-    form = form_of(render, TOOLS)
+    form = ChatFormat(tokenizer).call_form(TOOLS)
     start, again, end = HOSTILE[kind]
 
     def seconds(times: int) -> float:

@@ -15,7 +15,7 @@ from transformers import AutoModelForCausalLM
 
 from tests.service.asking import TALK, datum
 from tokengym.agents.service.engine.adapters import LoraAdapter, LoraSpec
-from tokengym.agents.service.engine.base_model import load_base_model
+from tokengym.agents.service.engine.base_model import BaseModel
 from tokengym.agents.service.engine.linear import classify_modules
 
 if TYPE_CHECKING:
@@ -135,7 +135,7 @@ def _adamw_loss(
 def test_flags_and_rank_choose_what_is_trained(
     model_dir: Path, flags: dict[str, bool], parts: set[str]
 ) -> None:
-    base_model = load_base_model(model_dir, "cpu")
+    base_model = BaseModel(model_dir, "cpu")
     adapter = LoraAdapter(base_model.trained, LoraSpec(3, seed=1, **flags))
     adapter.attach()
     names = adapter.parameters
@@ -147,7 +147,7 @@ def test_flags_and_rank_choose_what_is_trained(
 
 
 def test_a_seed_fixes_the_adapter(model_dir: Path) -> None:
-    base_model = load_base_model(model_dir, "cpu")
+    base_model = BaseModel(model_dir, "cpu")
     adapters = [LoraAdapter(base_model.trained, LoraSpec(4, seed=seed)) for seed in (1, 1, 2)]
     first, same, other = (adapter.parameters for adapter in adapters)
     assert all(torch.equal(first[n], same[n]) for n in first)

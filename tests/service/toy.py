@@ -26,7 +26,7 @@ from transformers import (
 )
 
 from tokengym.agents.service.engine.compute_thread import Pieces
-from tokengym.agents.service.engine.forward import packed_forward
+from tokengym.agents.service.engine.forward import PackedForward
 from tokengym.agents.service.generation.decoder import KeptDecoder
 from tokengym.agents.service.generation.sampler import Sampler
 
@@ -109,7 +109,7 @@ def make_model(folder: Path, kind: str = "qwen3") -> Path:
 def sampler_with(base_model: BaseModel, capacity: int) -> Sampler:
     """Return a sampler from the base weights, with room for the keys of `capacity` tokens."""
     return Sampler(
-        packed_forward(base_model.sampled, base_model.device),
+        PackedForward(base_model.sampled),
         partial(KeptDecoder, base_model.sampled),
         lambda _weights: None,
         str,

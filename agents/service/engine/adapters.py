@@ -1,14 +1,16 @@
-"""LoRA adapters of one base model: attach, activate, export and load."""
+"""LoRA adapters of one base model: train, export, load, and write as PEFT does."""
 
 import hashlib
+import json
 import math
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Self
 
 import torch
+from safetensors.torch import save
 from torch import nn
 
 from tokengym.agents.service.engine.linear import Adapter, LoraLinear, classify_modules, lora_layers
@@ -18,6 +20,9 @@ from tokengym.agents.service.errors import BadRequestError
 # the update is scaled by 32 / rank, so a learning rate means the same at every rank.
 LORA_ALPHA = 32
 MAX_RANK = 1024
+STATES = 5
+"""Tensors of an adapter's size that a run may hold: weights, two gradients and two moments."""
+ADAM_STATE = ("step", "exp_avg", "exp_avg_sq")
 _PREFIX = "lora."
 
 
@@ -76,15 +81,37 @@ class LoraWeights:
     @cached_property
     def digest(self) -> str:
         """Hash of the matrices: equal weights have equal digests, wherever they come from."""
-        digest = hashlib.blake2b(digest_size=16)
-        for name, tensor in sorted(self.to_tensors().items()):
-            digest.update(name.encode())
-            digest.update(tensor.contiguous().numpy().data)
-        return digest.hexdigest()
+        return checksum(self.tensors)
 
     def to_tensors(self) -> dict[str, torch.Tensor]:
         """Return the matrices as named tensors, as a checkpoint holds them."""
         return {f"{_PREFIX}{name}": tensor for name, tensor in self.tensors.items()}
+
+    def peft_files(self, model: str) -> dict[str, bytes]:
+        """Return the adapter by file name, as `peft.PeftModel.from_pretrained` and vLLM read it.
+
+        Args:
+            model: name or directory of the model it belongs to.
+        """
+        tensors: dict[str, torch.Tensor] = {}
+        for name, matrix in self.tensors.items():
+            module, _, side = name.rpartition(".")
+            tensors[f"base_model.model.{module}.lora_{side}.weight"] = matrix.contiguous()
+        config = {
+            "peft_type": "LORA",
+            "task_type": "CAUSAL_LM",
+            "base_model_name_or_path": model,
+            "r": self.spec.rank,
+            "lora_alpha": LORA_ALPHA,
+            "lora_dropout": 0.0,
+            "bias": "none",
+            "inference_mode": True,
+            "target_modules": sorted(self.adapters()),
+        }
+        return {
+            "adapter_model.safetensors": save(tensors, metadata={"format": "pt"}),
+            "adapter_config.json": (json.dumps(config, indent=1) + "\n").encode(),
+        }
 
     @classmethod
     def from_tensors(cls, tensors: Mapping[str, torch.Tensor], spec: LoraSpec) -> Self:
@@ -100,26 +127,27 @@ class LoraWeights:
 
 
 class LoraAdapter:
-    """An adapter of a model, which it runs with and trains while attached. Compute thread only.
+    """An adapter of a model, which it runs with while attached, and its optimizer.
 
-    A is random from the seed of the specification, B zero.
+    Compute thread only. A is random from the seed of the specification, B zero.
 
     Args:
         model: the base model.
         spec: what the adapter acts on.
-        new_seed: gives the seed of one whose specification names none.
 
     Attributes:
         spec: the same.
         parameters: the tensors that are trained by name, in a fixed order.
+        former: gradients that were accumulated before the request in progress, by parameter.
+        most: bytes that it holds at most.
 
     Raises:
         BadRequestError: if the model has no such modules.
     """
 
-    def __init__(
-        self, model: nn.Module, spec: LoraSpec, new_seed: Callable[[], int] = random_seed
-    ) -> None:
+    optimizer: torch.optim.AdamW
+
+    def __init__(self, model: nn.Module, spec: LoraSpec) -> None:
         self.spec = spec
         self._layers = lora_layers(model)
         targets = _targets(model, spec)
@@ -128,13 +156,16 @@ class LoraAdapter:
                 f"the model has no linear module to train for {sorted(spec.parts)}; "
                 f"it has {sorted({part for _, part in classify_modules(model)})}"
             )
-        seed = new_seed() if spec.seed is None else spec.seed % (1 << 63)
+        seed = random_seed() if spec.seed is None else spec.seed % (1 << 63)
         with torch.random.fork_rng():
             torch.manual_seed(seed)
             self._held = {module: _new_adapter(layer, spec) for module, layer in targets.items()}
         self.parameters: dict[str, Any] = {}
         for module, adapter in self._held.items():
             self.parameters |= {f"{module}.A": adapter.a, f"{module}.B": adapter.b}
+        self.former: dict[str, torch.Tensor | None] = {}
+        self.most = STATES * sum(parameter.nbytes for parameter in self.parameters.values())
+        self.reset_optimizer({})
 
     def attach(self) -> None:
         """Let the model run with this adapter and no other."""
@@ -165,6 +196,48 @@ class LoraAdapter:
         with torch.no_grad():
             for part, new in weights.tensors.items():
                 held[part].copy_(new)
+
+    def held(self) -> dict[str, torch.Tensor]:
+        """Return all tensors that it holds, by parameter and part."""
+        tensors: dict[str, torch.Tensor] = {}
+        for name, parameter in self.parameters.items():
+            parts = {"gradient": parameter.grad, "former": self.former.get(name)}
+            parts |= {"weight": parameter, **self.optimizer.state.get(parameter, {})}
+            tensors |= {f"{name}.{part}": one for part, one in parts.items() if one is not None}
+        return tensors
+
+    def reset_optimizer(self, tensors: Mapping[str, torch.Tensor]) -> None:
+        """Clear gradients and moments, then load the moments that are among `tensors`."""
+        for parameter in self.parameters.values():
+            parameter.grad = None
+        self.optimizer = torch.optim.AdamW(self.parameters.values(), lr=0.0)
+        for name, parameter in self.parameters.items():
+            state = {
+                # AdamW wants its step counter on the CPU.
+                part: tensors[key] if part == "step" else tensors[key].to(parameter)
+                for part in ADAM_STATE
+                if (key := f"adam.{name}.{part}") in tensors
+            }
+            if state:
+                self.optimizer.state[parameter] = state
+
+    def optimizer_tensors(self) -> dict[str, torch.Tensor]:
+        """Return the optimizer's state on the CPU, by parameter and part."""
+        return {
+            f"adam.{name}.{part}": value.detach().cpu().contiguous()
+            for name, parameter in self.parameters.items()
+            for part, value in self.optimizer.state.get(parameter, {}).items()
+        }
+
+
+def checksum(tensors: Mapping[str, torch.Tensor], text: str = "") -> str:
+    """Return a hash of a text and of named tensors."""
+    digest = hashlib.sha256(text.encode())
+    for name in sorted(tensors):
+        tensor = tensors[name].detach().cpu().contiguous()
+        digest.update(f"\n{name} {tensor.dtype} {tuple(tensor.shape)}\n".encode())
+        digest.update(tensor.flatten().view(torch.uint8).numpy().data)
+    return digest.hexdigest()
 
 
 def adapter_bytes(model: nn.Module, spec: LoraSpec) -> int:

@@ -8,9 +8,9 @@ import copy
 import hashlib
 import inspect
 import sys
-from dataclasses import dataclass
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -31,9 +31,14 @@ FIXED_ROPE = frozenset({"default", "linear", "llama3", "yarn"})
 """Types of rotary embeddings whose angles do not depend on the length of a sequence."""
 
 
-@dataclass
 class BaseModel:
-    """A served base model.
+    """A served base model: safetensors weights, and code of its own only if trusted.
+
+    Args:
+        directory: where it is.
+        device: a torch device, or `auto`.
+        precision: `float32`, `bfloat16` or `auto`.
+        trust_remote_code: whether code that comes with it runs.
 
     Attributes:
         name: the name clients use, a path.
@@ -47,78 +52,56 @@ class BaseModel:
         precision: `float32` or `bfloat16`.
         fingerprint: hash of the weights' shapes and first bytes; a checkpoint fits if it is equal.
         missing: int64 [M], ids of the head that the tokenizer lacks; they are never sampled.
-    """
-
-    name: str
-    trained: nn.Module
-    sampled: nn.Module
-    tokenizer: Any
-    eos: frozenset[int]
-    context: int
-    vocabulary: int
-    device: torch.device
-    precision: str
-    fingerprint: str
-    missing: torch.Tensor | None
-
-    @property
-    def dtype(self) -> torch.dtype:
-        """The type of its weights and activations."""
-        return next(self.sampled.parameters()).dtype
-
-    def decode(self, tokens: list[int], *, special: bool = True) -> str:
-        """Return the text of tokens; special tokens are left out unless `special`."""
-        text: str = self.tokenizer.decode(tokens, skip_special_tokens=not special)
-        return text
-
-
-def load_base_model(
-    directory: Path, device: str = "auto", precision: str = "auto", trust_remote_code: bool = False
-) -> BaseModel:
-    """Read the model in `directory`: its safetensors weights, and its code only if trusted.
 
     Raises:
         ModelDirectoryError: if the directory is missing or does not hold a causal language model
             and its tokenizer.
     """
-    check_model_directory(directory, trust_remote_code=trust_remote_code)
-    where = torch.device(
-        ("cuda" if torch.cuda.is_available() else "cpu") if device == "auto" else device
-    )
-    try:
-        tokenizer = AutoTokenizer.from_pretrained(
-            directory, local_files_only=True, trust_remote_code=trust_remote_code
+
+    def __init__(
+        self,
+        directory: Path,
+        device: str = "auto",
+        precision: str = "auto",
+        trust_remote_code: bool = False,
+    ) -> None:
+        check_model_directory(directory, trust_remote_code=trust_remote_code)
+        if device == "auto":
+            device = "cuda" if torch.cuda.is_available() else "cpu"
+        self.name, self.device = served_name(directory), torch.device(device)
+        given: dict[str, Any] = {"local_files_only": True, "trust_remote_code": trust_remote_code}
+        try:
+            self.tokenizer: Any = AutoTokenizer.from_pretrained(directory, **given)
+            model = _read_model(directory, given)
+        except Exception as error:  # of a damaged file anything may be raised
+            reason = " ".join(str(error).split())[:300]
+            raise ModelDirectoryError(
+                f"model directory must hold a causal language model and its tokenizer, "
+                f"{str(directory)!r} does not: {reason}"
+            ) from error
+        model.eval().requires_grad_(False)
+        self.fingerprint = _fingerprint(model)
+        if precision == "auto":
+            precision = "bfloat16" if _gains_by_bfloat16(model, self.device) else "float32"
+        self.precision = precision
+        model.to(self.device, torch.bfloat16 if precision == "bfloat16" else torch.float32)
+        replace_linear_layers(model)
+        if precision == "float32":
+            speed_up_norms(model)
+        self.context = int(
+            getattr(model.config, "max_position_embeddings", None) or DEFAULT_CONTEXT
         )
-        model = _read_model(directory, trust_remote_code)
-    except Exception as error:  # of a damaged file anything may be raised
-        reason = " ".join(str(error).split())[:300]
-        raise ModelDirectoryError(
-            f"model directory must hold a causal language model and its tokenizer, "
-            f"{str(directory)!r} does not: {reason}"
-        ) from error
-    model.eval().requires_grad_(False)
-    fingerprint = _fingerprint(model)
-    if precision == "auto":
-        precision = "bfloat16" if _gains_by_bfloat16(model, where) else "float32"
-    model.to(where, torch.bfloat16 if precision == "bfloat16" else torch.float32)
-    replace_linear_layers(model)
-    if precision == "float32":
-        speed_up_norms(model)
-    context = int(getattr(model.config, "max_position_embeddings", None) or DEFAULT_CONTEXT)
-    _cache_rotary_tables(model, context)
-    return BaseModel(
-        name=served_name(directory),
-        trained=model,
-        sampled=share_tensors(model),
-        tokenizer=tokenizer,
-        eos=_end_tokens(model, tokenizer),
-        context=context,
-        vocabulary=int(model.get_input_embeddings().weight.shape[0]),
-        device=where,
-        precision=precision,
-        fingerprint=fingerprint,
-        missing=_missing_ids(model, tokenizer, where),
-    )
+        _cache_rotary_tables(model, self.context)
+        self.trained: nn.Module = model
+        self.sampled = share_tensors(model)
+        self.eos = _end_tokens(model, self.tokenizer)
+        self.vocabulary = int(model.get_input_embeddings().weight.shape[0])
+        self.missing = _missing_ids(model, self.tokenizer, self.device)
+
+    def decode(self, tokens: list[int], *, special: bool = True) -> str:
+        """Return the text of tokens; special tokens are left out unless `special`."""
+        text: str = self.tokenizer.decode(tokens, skip_special_tokens=not special)
+        return text
 
 
 def served_name(directory: Path) -> str:
@@ -153,32 +136,22 @@ def logits_of(model: Any, hidden: torch.Tensor) -> torch.Tensor:
     return logits[0].float()
 
 
-class _LayersOutput:
+class _LayersOutput(NamedTuple):
     """The output of a model's layers, whatever its architecture calls the other outputs."""
 
-    def __init__(self, last_hidden_state: torch.Tensor) -> None:
-        self.last_hidden_state = last_hidden_state
-
-    def __getitem__(self, _index: int) -> torch.Tensor:
-        return self.last_hidden_state
+    last_hidden_state: torch.Tensor
 
     def __getattr__(self, _name: str) -> None:
         return None
 
 
-def _read_model(directory: Path, trust_remote_code: bool) -> Any:
+def _read_model(directory: Path, given: Mapping[str, Any]) -> Any:
     if not sys.stderr.isatty():  # a bar is no line of a log
         logging.disable_progress_bar()
-    loaded: Any = AutoModelForCausalLM.from_pretrained(
-        directory,
-        local_files_only=True,
-        dtype=torch.float32,
-        trust_remote_code=trust_remote_code,
-        use_safetensors=True,
-        output_loading_info=True,
-    )
-    model, found = loaded
-    if missing := sorted(found["missing_keys"]):
+    how = {"dtype": torch.float32, "use_safetensors": True, "output_loading_info": True, **given}
+    loaded: Any = AutoModelForCausalLM.from_pretrained(directory, **how)
+    model, notes = loaded
+    if missing := sorted(notes["missing_keys"]):
         raise ValueError(f"its weights lack {missing[0]!r}")
     return model
 

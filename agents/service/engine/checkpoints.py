@@ -26,6 +26,7 @@ from safetensors import safe_open
 from safetensors.torch import save
 
 from tokengym.agents.service.config import CHECKPOINT_SCHEME
+from tokengym.agents.service.engine.adapters import checksum
 from tokengym.agents.service.errors import (
     BadRequestError,
     DamagedFileError,
@@ -113,6 +114,7 @@ class CheckpointInfo:
         user_metadata: what the caller attached.
         ttl_seconds: its time to live, or None for ever.
         created_at: when the file was written, in seconds since 1970; not part of the file.
+        nbytes: size of the file; not part of it either.
     """
 
     base_model: str
@@ -122,6 +124,7 @@ class CheckpointInfo:
     user_metadata: dict[str, str] | None = None
     ttl_seconds: float | None = None
     created_at: float = field(default=0.0, compare=False)
+    nbytes: int = field(default=0, compare=False)
 
     @property
     def created(self) -> str:
@@ -169,9 +172,9 @@ class CheckpointStore:
                 f"checkpoint name must be new unless overwrite is set, {path.uri} exists"
             )
         fields = asdict(info)
-        del fields["created_at"]
+        del fields["created_at"], fields["nbytes"]
         # One key, as safetensors writes several in a random order.
-        header = json.dumps({"checksum": _checksum(fields, tensors), "info": fields})
+        header = json.dumps({"checksum": checksum(tensors, json.dumps(fields)), "info": fields})
         # Out of memory, safetensors ends or hangs the process: Python says so instead.
         bytearray(_COPIES * sum(tensor.nbytes for tensor in tensors.values()))
         write_atomically(target, save(dict(tensors), metadata={"checkpoint": header}))
@@ -188,7 +191,7 @@ class CheckpointStore:
             with safe_open(path.existing(self._root), framework="pt") as opened:
                 tensors = {name: opened.get_tensor(name) for name in opened.keys()}  # noqa: SIM118
                 header = json.loads(opened.metadata()["checkpoint"])
-            if header["checksum"] != _checksum(header["info"], tensors):
+            if header["checksum"] != checksum(tensors, json.dumps(header["info"])):
                 raise ValueError("its checksum differs")
         return tensors, info
 
@@ -197,7 +200,8 @@ class CheckpointStore:
         file = path.existing(self._root)
         with _sound(f"checkpoint {path.uri}"), safe_open(file, framework="pt") as opened:
             fields = json.loads(opened.metadata()["checkpoint"])["info"]
-            info = CheckpointInfo(**fields, created_at=file.stat().st_mtime)
+            stat = file.stat()
+            info = CheckpointInfo(**fields, created_at=stat.st_mtime, nbytes=stat.st_size)
             checked_ttl(info.ttl_seconds)
         if info.expired and not allow_expired:
             raise UnknownResourceError(f"checkpoint {path.uri} expired at {info.expires}")
@@ -230,10 +234,6 @@ class CheckpointStore:
             else:
                 checkpoints.append((path, info))
         return sorted(checkpoints, key=lambda item: item[1].created_at, reverse=True)
-
-    def size(self, path: CheckpointPath) -> int:
-        """Return a checkpoint's size on disk in bytes."""
-        return path.existing(self._root).stat().st_size
 
     def write_run(self, run_id: str, record: Mapping[str, Any]) -> None:
         """Write a training run's record, with the run's id."""
@@ -348,16 +348,6 @@ def _sound(what: str) -> Iterator[None]:
         raise
     except Exception as error:  # of a damaged file anything may be raised
         raise DamagedFileError(f"{what} is damaged: {error}") from error
-
-
-def _checksum(fields: Mapping[str, Any], tensors: Mapping[str, torch.Tensor]) -> str:
-    """Return a hash of a checkpoint's metadata and of all its tensors."""
-    digest = hashlib.sha256(json.dumps(fields).encode())
-    for name in sorted(tensors):
-        tensor = tensors[name].detach().cpu().contiguous()
-        digest.update(f"\n{name} {tensor.dtype} {tuple(tensor.shape)}\n".encode())
-        digest.update(tensor.flatten().view(torch.uint8).numpy().data)
-    return digest.hexdigest()
 
 
 def checked_ttl(seconds: float | None) -> float | None:

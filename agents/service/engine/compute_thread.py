@@ -12,7 +12,6 @@ import time
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future
-from functools import partial
 from typing import Any, Protocol, TypeVar
 
 T = TypeVar("T")
@@ -54,18 +53,19 @@ class ComputeThread:
         self._clock = clock
         self._wake = threading.Condition()
         self._callbacks: deque[Callable[[], None]] = deque()
-        self._operations = _Operations()
-        self._sources: tuple[WorkSource, ...] = (self._operations,)
-        # Seconds that clients have had of each source. Who comes, or comes back, starts with what
-        # the least served has had: nobody saves up.
-        self._served: dict[tuple[str, int], float] = {}
+        # The operations of each client, in their order.
+        self._operations: dict[str, deque[Iterator[None]]] = {}
+        self._sources: tuple[WorkSource, ...] = ()
+        # Seconds that clients have had of operations and of each source. Who comes, or comes back,
+        # starts with what the least served has had: nobody saves up.
+        self._served: dict[tuple[str, WorkSource | None], float] = {}
         self._least = 0.0
         self._stopping = False
         self._thread = threading.Thread(target=self._run, name="compute", daemon=True)
 
     def start(self, sources: Iterable[WorkSource]) -> None:
         """Start the thread; `sources` are the samplers."""
-        self._sources += tuple(sources)
+        self._sources = tuple(sources)
         self._thread.start()
 
     def call(self, client: str, operation: Callable[[], Any | Pieces[Any]]) -> Future[Any]:
@@ -76,7 +76,8 @@ class ComputeThread:
             operation: the work, or a function that returns it in pieces.
         """
         future: Future[Any] = Future()
-        self.post(partial(self._operations.add, client, _carried_out(operation, future)))
+        work = _carried_out(operation, future)
+        self.post(lambda: self._operations.setdefault(client, deque()).append(work))
         return future
 
     def post(self, callback: Callable[[], None]) -> None:
@@ -104,24 +105,33 @@ class ComputeThread:
 
     def _work(self) -> bool:
         """Do the piece of the client that has had the least time; returns whether there was one."""
-        turns = [
-            (client, number)
-            for number, source in enumerate(self._sources)
-            for client in source.waiting()
-        ]
+        turns: list[tuple[str, WorkSource | None]] = [(client, None) for client in self._operations]
+        for source in self._sources:
+            turns += [(client, source) for client in source.waiting()]
         if not turns:
             return False
         for turn in turns:
             self._served[turn] = max(self._served.get(turn, 0.0), self._least)
-        turn = min(turns, key=self._served.__getitem__)
-        client, number = turn
+        turn = client, chosen = min(turns, key=self._served.__getitem__)
         self._least = self._served[turn]
         start = self._clock()
-        self._sources[number].step(client)
+        if chosen is None:
+            self._step(client)
+        else:
+            chosen.step(client)
         self._served[turn] += self._clock() - start
         if len(self._served) > REMEMBERED:
             self._served = {turn: s for turn, s in self._served.items() if s > self._least}
         return True
+
+    def _step(self, client: str) -> None:
+        """Do the next piece of a client's first operation."""
+        queue = self._operations[client]
+        for _ in queue[0]:
+            return
+        queue.popleft()
+        if not queue:
+            del self._operations[client]
 
     def _run_callbacks(self) -> None:
         while self._callbacks:
@@ -130,30 +140,6 @@ class ComputeThread:
             except Exception:
                 # One client's request must not end the thread that serves them all.
                 log.exception("a callback failed")
-
-
-class _Operations:
-    """The operations of each client, in their order."""
-
-    def __init__(self) -> None:
-        self._queues: dict[str, deque[Iterator[None]]] = {}
-
-    def add(self, client: str, operation: Iterator[None]) -> None:
-        """Queue an operation."""
-        self._queues.setdefault(client, deque()).append(operation)
-
-    def waiting(self) -> Iterable[str]:
-        """See `WorkSource.waiting`."""
-        return self._queues
-
-    def step(self, client: str) -> None:
-        """See `WorkSource.step`."""
-        queue = self._queues[client]
-        for _ in queue[0]:
-            return
-        queue.popleft()
-        if not queue:
-            del self._queues[client]
 
 
 def _carried_out(operation: Callable[[], Any | Pieces[Any]], future: Future[Any]) -> Iterator[None]:

@@ -51,12 +51,13 @@ class LoraLinear(nn.Module):
             return F.linear(x, weight, self.bias)
         if self._small:
             return F.linear(x, _merged(self.weight, self.adapter), self.bias)
-        if not torch.is_grad_enabled():
-            y, _ = _product(x, self.weight, self.bias, _cast(self.adapter, self.weight))
-            return y
-        apply: Any = _LoraProduct.apply  # torch leaves it untyped
-        result: torch.Tensor = apply(x, self.weight, self.bias, *self.adapter)
-        return result
+        a, b, _ = _cast(self.adapter, self.weight)
+        rows = x.reshape(-1, self.in_features)
+        # The adapter's part comes first, so that the sum is rounded only once.
+        y = F.linear(F.linear(rows, a), b).addmm_(rows, self.weight.T)
+        if self.bias is not None:
+            y += self.bias
+        return y.view(*x.shape[:-1], -1)
 
     def attach_for_sampling(self, adapter: Adapter | None) -> None:
         """Run with a copy of `adapter`, in the fastest form without gradients."""
@@ -82,53 +83,6 @@ def _cast(adapter: Adapter, weight: torch.Tensor) -> Adapter:
     """Return an adapter on the device of `weight` and of its type, scaled."""
     a, b, scaling = adapter
     return Adapter(a.to(weight), (b if scaling == 1.0 else b * scaling).to(weight), 1.0)
-
-
-def _product(
-    x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, adapter: Adapter
-) -> tuple[torch.Tensor, tuple[torch.Tensor, torch.Tensor]]:
-    """Return y [..., out], the rows of x [N, in] and x A^T [N, rank], of a cast adapter."""
-    rows = x.reshape(-1, x.shape[-1])
-    # The adapter's part comes first, so that the sum is rounded only once.
-    inner = F.linear(rows, adapter.a)
-    y = F.linear(inner, adapter.b).addmm_(rows, weight.T)
-    if bias is not None:
-        y += bias
-    return y.view(*x.shape[:-1], -1), (rows, inner)
-
-
-class _LoraProduct(torch.autograd.Function):
-    """The product and its gradients, with the fewest passes over x and y."""
-
-    @staticmethod
-    def forward(
-        ctx: Any,
-        x: torch.Tensor,
-        weight: torch.Tensor,
-        bias: torch.Tensor | None,
-        a: torch.Tensor,
-        b: torch.Tensor,
-        scaling: float,
-    ) -> torch.Tensor:
-        adapter = _cast(Adapter(a, b, scaling), weight)
-        y, (rows, inner) = _product(x, weight, bias, adapter)
-        ctx.save_for_backward(rows, inner, weight, adapter.a, adapter.b)
-        ctx.scaling = scaling
-        return y
-
-    @staticmethod
-    def backward(ctx: Any, *gradients: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
-        rows, inner, weight, a, b = ctx.saved_tensors
-        (gradient,) = gradients
-        shape = gradient.shape
-        gradient = gradient.reshape(-1, shape[-1])
-        outer = gradient @ b
-        into = None
-        if ctx.needs_input_grad[0]:
-            into = (outer @ a).addmm_(gradient, weight).view(*shape[:-1], -1)
-        grad_a = (outer.T @ rows).float()
-        grad_b = (gradient.T @ inner).float().mul_(ctx.scaling)
-        return into, None, None, grad_a, grad_b, None
 
 
 def replace_linear_layers(model: Any) -> None:

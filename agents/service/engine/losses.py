@@ -33,12 +33,15 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from tokengym.agents.service.errors import BadRequestError
 
-Tensors = Mapping[str, torch.Tensor]
+Tensors = Mapping[str, Tensor]
 """Per-token inputs by name, [N] each."""
-Formula = Callable[[torch.Tensor, Tensors, Mapping[str, float]], torch.Tensor]
+Values = Mapping[str, float]
+"""The settings of a loss by name."""
+Formula = Callable[[Tensor, Tensors, Values], Tensor]
 """From log-probabilities [N], inputs and settings to the loss of each token, [N]."""
 
 LOW, HIGH = CLIPS = "clip_low_threshold", "clip_high_threshold"
@@ -78,7 +81,7 @@ class Loss:
     needs_provenance: bool = False
     of_sequences: Callable[..., Mapping[str, NDArray[np.float32]]] | None = None
 
-    def configured(self, config: Mapping[str, float | str]) -> Mapping[str, float]:
+    def configured(self, config: Mapping[str, float | str]) -> Values:
         """Return the value of every setting under a request's configuration, checked.
 
         Raises:
@@ -140,9 +143,7 @@ class Loss:
         scaled = inputs[self.scale] != 0
         return scaled | (inputs["logprobs"] != 0) if self.anchored else scaled
 
-    def of_tokens(
-        self, logprobs: torch.Tensor, inputs: Tensors, settings: Mapping[str, float]
-    ) -> torch.Tensor:
+    def of_tokens(self, logprobs: Tensor, inputs: Tensors, settings: Values) -> Tensor:
         """Return the loss of every target token; their sum is the loss.
 
         Args:
@@ -172,51 +173,47 @@ def sequence_log_ratios(
     return {SEQUENCE_RATIO: np.asarray(means[sequences], np.float32)}
 
 
-def _ratio(logprobs: torch.Tensor, inputs: Tensors) -> torch.Tensor:
+def _ratio(logprobs: Tensor, inputs: Tensors) -> Tensor:
     return torch.exp(logprobs - inputs["logprobs"])
 
 
-def _clipped(ratio: torch.Tensor, inputs: Tensors, settings: Mapping[str, float]) -> torch.Tensor:
+def _clipped(ratio: Tensor, inputs: Tensors, settings: Values) -> Tensor:
     low, high = (inputs.get(key, torch.tensor(settings[key])).to(ratio) for key in CLIPS)
     return torch.minimum(torch.maximum(ratio, low), high)
 
 
-def _cross_entropy(p: torch.Tensor, inputs: Tensors, _: Mapping[str, float]) -> torch.Tensor:
+def _cross_entropy(p: Tensor, inputs: Tensors, _: Values) -> Tensor:
     return -p * inputs["weights"]
 
 
-def _importance_sampling(p: torch.Tensor, inputs: Tensors, _: Mapping[str, float]) -> torch.Tensor:
+def _importance_sampling(p: Tensor, inputs: Tensors, _: Values) -> Tensor:
     return -_ratio(p, inputs) * inputs["advantages"]
 
 
-def _pessimistic(
-    ratio: torch.Tensor, inputs: Tensors, settings: Mapping[str, float]
-) -> torch.Tensor:
+def _pessimistic(ratio: Tensor, inputs: Tensors, settings: Values) -> Tensor:
     advantages = inputs["advantages"]
     clipped = _clipped(ratio, inputs, settings)
     return -torch.minimum(ratio * advantages, clipped * advantages)
 
 
-def _ppo(p: torch.Tensor, inputs: Tensors, settings: Mapping[str, float]) -> torch.Tensor:
+def _ppo(p: Tensor, inputs: Tensors, settings: Values) -> Tensor:
     return _pessimistic(_ratio(p, inputs), inputs, settings)
 
 
-def _gspo(p: torch.Tensor, inputs: Tensors, settings: Mapping[str, float]) -> torch.Tensor:
+def _gspo(p: Tensor, inputs: Tensors, settings: Values) -> Tensor:
     return _pessimistic(torch.exp(inputs[SEQUENCE_RATIO] + p - p.detach()), inputs, settings)
 
 
-def _cispo(p: torch.Tensor, inputs: Tensors, settings: Mapping[str, float]) -> torch.Tensor:
+def _cispo(p: Tensor, inputs: Tensors, settings: Values) -> Tensor:
     return -_clipped(_ratio(p, inputs), inputs, settings).detach() * p * inputs["advantages"]
 
 
-def _dro(p: torch.Tensor, inputs: Tensors, settings: Mapping[str, float]) -> torch.Tensor:
+def _dro(p: Tensor, inputs: Tensors, settings: Values) -> Tensor:
     away = p - inputs["logprobs"]
     return 0.5 * settings["beta"] * away.square() - p * inputs["advantages"]
 
 
-def _stable_reinforce(
-    p: torch.Tensor, inputs: Tensors, settings: Mapping[str, float]
-) -> torch.Tensor:
+def _stable_reinforce(p: Tensor, inputs: Tensors, settings: Values) -> Tensor:
     away = p - inputs["logprobs"]
     ratio = torch.exp(away)
     leaving = settings["kl_coeff"] * (ratio - 1 - away)

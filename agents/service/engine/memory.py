@@ -73,18 +73,22 @@ def divided(spare: int, batch: int) -> tuple[int, int]:
     return min(free // 3, batch), free
 
 
-def memory_of(device: torch.device) -> int:
-    """Return the default limit in bytes of the work on a device."""
-    if device.type != "cuda":
-        return DEFAULT_MEMORY
-    free, _ = torch.cuda.mem_get_info(device)
-    return resident_bytes(device) + free * 9 // 10
+def spare_bytes(device: torch.device, memory: float | None) -> int:
+    """Return the bytes that work on a device may take besides what this process holds.
+
+    Args:
+        device: the device.
+        memory: what the process may hold in all, in GiB; `None` for what suits the device.
+    """
+    if memory is None and device.type == "cuda":
+        return torch.cuda.mem_get_info(device)[0] * 9 // 10
+    limit = DEFAULT_MEMORY if memory is None else int(memory * (1 << 30))
+    return limit - resident_bytes(device)
 
 
-def clients_bytes(device: torch.device, limit: int | None) -> int:
-    """Return how many bytes clients may hold, once the models are read; see `CLIENTS`."""
-    limit = memory_of(device) if limit is None else limit
-    return max(4 * LEAST_BATCH, int(CLIENTS * (limit - resident_bytes(device))))
+def clients_bytes(spare: int) -> int:
+    """Return how many of the spare bytes clients may hold; see `CLIENTS`."""
+    return max(4 * LEAST_BATCH, int(CLIENTS * spare))
 
 
 def spill_bytes(folder: Path) -> int:

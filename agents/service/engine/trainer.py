@@ -3,7 +3,7 @@
 Compute thread only. A request that fails leaves its run unchanged.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import Any
@@ -13,13 +13,12 @@ import torch
 from numpy.typing import NDArray
 from tinker.types import AdamParams
 
-from tokengym.agents.service.engine.adapters import LoraSpec, random_seed
+from tokengym.agents.service.engine.adapters import LoraAdapter, LoraSpec
 from tokengym.agents.service.engine.compute_thread import Pieces
-from tokengym.agents.service.engine.forward import PackedForward
-from tokengym.agents.service.engine.groups import PackedBatch, Tokens, check_ids
+from tokengym.agents.service.engine.forward import Indices, PackedForward, Tokens, check_ids
 from tokengym.agents.service.engine.linear import lora_layers
 from tokengym.agents.service.engine.losses import Loss, loss_named
-from tokengym.agents.service.engine.training_runs import AdapterTraining, Parking
+from tokengym.agents.service.engine.parking import Parking
 from tokengym.agents.service.errors import BadRequestError, UnknownResourceError
 
 # Within them, and if a step decays weights by no more than themselves, weights stay finite: Adam
@@ -71,16 +70,26 @@ class LossResult:
     metrics: dict[str, float]
 
 
-@dataclass
 class _Targets:
     """The targets of one batch, all data in a row, [M] each."""
 
-    nodes: NDArray[np.int64]
-    members: NDArray[np.int64]
-    tokens: NDArray[np.int64]
-    inputs: dict[str, NDArray[Any]]
-    logprobs: NDArray[np.float32]
-    losses: NDArray[np.float32]
+    def __init__(self, request: LossRequest, node_of: Mapping[int, Indices]) -> None:
+        data = {member: request.data[member] for member in node_of}
+        names = {name for datum in data.values() for name in datum.inputs} - {"target_tokens"}
+        names.add(scale := request.loss.scale)
+        nodes = [
+            np.repeat(node_of[m], datum.inputs["target_tokens"].size // len(datum.tokens))
+            for m, datum in data.items()
+        ]
+        counts = list(map(len, nodes))
+        self.nodes = np.concatenate(nodes)
+        self.members = np.repeat(np.arange(len(data)), counts)
+        self.tokens = np.concatenate([d.inputs["target_tokens"].ravel() for d in data.values()])
+        self.inputs = {
+            name: np.concatenate([_input(datum, name, scale) for datum in data.values()])
+            for name in names
+        }
+        self.logprobs, self.losses = np.empty((2, sum(counts)), np.float32)
 
 
 class Trainer:
@@ -90,32 +99,24 @@ class Trainer:
         forward: runs the model.
         vocabulary: tokens it knows.
         context: tokens it can read.
-        new_seed: gives the seed of an adapter whose specification names none.
 
     Attributes:
         runs: the runs by id.
         parking: by which they give way to others.
     """
 
-    def __init__(
-        self,
-        forward: PackedForward,
-        vocabulary: int,
-        context: int,
-        new_seed: Callable[[], int] = random_seed,
-    ) -> None:
+    def __init__(self, forward: PackedForward, vocabulary: int, context: int) -> None:
         self._forward = forward
         self.parking = Parking()
-        self._new_seed = new_seed
         self._vocabulary = vocabulary
         self._context = context
-        self.runs: dict[str, AdapterTraining] = {}
+        self.runs: dict[str, LoraAdapter] = {}
 
     def create(self, run_id: str, spec: LoraSpec) -> None:
         """Create a run with a fresh adapter."""
         if run_id in self.runs:
             raise BadRequestError(f"training run must be new, {run_id!r} exists")
-        self.parking.use(run_id, run := AdapterTraining(self._forward.model, spec, self._new_seed))
+        self.parking.use(run_id, run := LoraAdapter(self._forward.model, spec))
         self.runs[run_id] = run
 
     def delete(self, run_id: str) -> None:
@@ -126,7 +127,7 @@ class Trainer:
         for layer in lora_layers(self._forward.model).values():
             layer.adapter = None
 
-    def run(self, run_id: str) -> AdapterTraining:
+    def run(self, run_id: str) -> LoraAdapter:
         """Return a run, which is in memory until the operation ends or pauses.
 
         Raises:
@@ -211,9 +212,7 @@ class Trainer:
             ):
                 check_ids(f"datum {index}: {name}", ids, self._vocabulary)
 
-    def _compute(
-        self, run_id: str, run: AdapterTraining, request: LossRequest
-    ) -> Pieces[LossResult]:
+    def _compute(self, run_id: str, run: LoraAdapter, request: LossRequest) -> Pieces[LossResult]:
         count = len(request.data)
         logprobs: list[NDArray[np.float32]] = [np.empty(0, np.float32)] * count
         losses: list[NDArray[np.float32]] = [np.empty(0, np.float32)] * count
@@ -227,12 +226,12 @@ class Trainer:
             self.parking.use(run_id, run)
             with learning():
                 run.attach()
-                with self._forward.running(groups, sequences) as (batch, hidden):
-                    targets = _targets(request, batch)
+                with self._forward.running(groups, sequences) as (node_of, hidden):
+                    targets = _Targets(request, node_of)
                     self._add_gradients(request, targets, hidden)
                 total += float(targets.losses.sum(dtype=np.float64))
                 at = 0
-                for member in batch.node_of:
+                for member in node_of:
                     shape = request.data[member].inputs["target_tokens"].shape
                     end = at + int(np.prod(shape))
                     logprobs[member] = targets.logprobs[at:end].reshape(shape)
@@ -245,7 +244,8 @@ class Trainer:
         # The layers' backward pass runs once, after that of all pieces of the logits.
         leaf = hidden.detach().requires_grad_(hidden.requires_grad)
         if request.loss.of_sequences is not None:
-            self._add_log_probabilities(targets, leaf)
+            with torch.no_grad():
+                list(self._log_probabilities(targets, leaf, np.arange(len(targets.nodes))))
             targets.inputs |= request.loss.of_sequences(
                 targets.logprobs, targets.inputs, targets.members
             )
@@ -259,16 +259,10 @@ class Trainer:
             self._add_losses(request, targets, leaf, np.flatnonzero(~learned))
 
     def _add_losses(
-        self,
-        request: LossRequest,
-        targets: _Targets,
-        hidden: torch.Tensor,
-        chosen: NDArray[np.int64],
+        self, request: LossRequest, targets: _Targets, hidden: torch.Tensor, chosen: Indices
     ) -> None:
         """Fill in the chosen targets' log-probabilities and losses; add gradients if enabled."""
-        for index, rows, logits in self._forward.logits(hidden, targets.nodes[chosen]):
-            at = chosen[index]
-            picked = torch.log_softmax(logits, dim=-1)[rows, targets.tokens[at]]
+        for at, picked in self._log_probabilities(targets, hidden, chosen):
             inputs = {
                 name: torch.from_numpy(values[at]).to(picked)
                 for name, values in targets.inputs.items()
@@ -276,36 +270,17 @@ class Trainer:
             each = request.loss.of_tokens(picked, inputs, request.settings)
             if each.requires_grad:
                 each.sum().backward()
-            targets.logprobs[at] = picked.detach().cpu().numpy()
             targets.losses[at] = each.detach().cpu().numpy()
 
-    def _add_log_probabilities(self, targets: _Targets, hidden: torch.Tensor) -> None:
-        with torch.no_grad():
-            for at, rows, logits in self._forward.logits(hidden, targets.nodes):
-                picked = torch.log_softmax(logits, dim=-1)[rows, targets.tokens[at]]
-                targets.logprobs[at] = picked.cpu().numpy()
-
-
-def _targets(request: LossRequest, batch: PackedBatch) -> _Targets:
-    data = {member: request.data[member] for member in batch.node_of}
-    names = {name for datum in data.values() for name in datum.inputs} - {"target_tokens"}
-    names.add(scale := request.loss.scale)
-    nodes = [
-        np.repeat(batch.node_of[m], datum.inputs["target_tokens"].size // len(datum.tokens))
-        for m, datum in data.items()
-    ]
-    count = sum(map(len, nodes))
-    return _Targets(
-        np.concatenate(nodes),
-        np.repeat(np.arange(len(data)), list(map(len, nodes))),
-        np.concatenate([datum.inputs["target_tokens"].ravel() for datum in data.values()]),
-        {
-            name: np.concatenate([_input(datum, name, scale) for datum in data.values()])
-            for name in names
-        },
-        np.empty(count, np.float32),
-        np.empty(count, np.float32),
-    )
+    def _log_probabilities(
+        self, targets: _Targets, hidden: torch.Tensor, chosen: Indices
+    ) -> Iterator[tuple[Indices, torch.Tensor]]:
+        """Fill in the chosen targets' log-probabilities; yields them in pieces with their place."""
+        for index, rows, logits in self._forward.logits(hidden, targets.nodes[chosen]):
+            at = chosen[index]
+            picked = torch.log_softmax(logits, dim=-1)[rows, targets.tokens[at]]
+            targets.logprobs[at] = picked.detach().cpu().numpy()
+            yield at, picked
 
 
 def _input(datum: Datum, name: str, scale: str) -> NDArray[Any]:

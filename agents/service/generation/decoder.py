@@ -22,7 +22,7 @@ from tokengym.agents.service.engine.attention import (
     hidden_states,
 )
 from tokengym.agents.service.engine.base_model import logits_of
-from tokengym.agents.service.engine.groups import MIN_SHARED, Tokens, common_length
+from tokengym.agents.service.engine.forward import MIN_SHARED, Tokens, common_length
 from tokengym.agents.service.engine.memory import cache_shape, pieces_for
 
 LANES, PIECE = 16, 128

@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from tinker.types import SamplingParams
 
-from tokengym.agents.service.engine.forward import TokenScores
-from tokengym.agents.service.engine.groups import Tokens
+from tokengym.agents.service.engine.forward import Tokens, TokenScores
 from tokengym.agents.service.generation.token_sampling import sequence_key
 
 # The memory of a sampled sequence, of one of its tokens, and of one of the likeliest tokens at a

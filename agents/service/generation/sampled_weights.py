@@ -20,7 +20,7 @@ from tokengym.agents.service.engine.adapters import LoraSpec, LoraWeights
 from tokengym.agents.service.engine.checkpoints import SUFFIX, CheckpointPath, CheckpointStore
 from tokengym.agents.service.engine.compute_thread import client_of
 from tokengym.agents.service.engine.linear import lora_layers
-from tokengym.agents.service.engine.training_runs import clear_spill
+from tokengym.agents.service.engine.parking import clear_spill
 from tokengym.agents.service.errors import UnknownResourceError
 
 BASE = "base"

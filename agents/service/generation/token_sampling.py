@@ -8,6 +8,8 @@ top-p shape the choice, not the number. forward_backward computes the same numbe
 token, but for rounding, so the importance ratio of a fresh sample is one at every temperature.
 """
 
+from typing import Any
+
 import numpy as np
 import torch
 from numpy.typing import NDArray
@@ -20,16 +22,22 @@ _MASK = (1 << 64) - 1
 
 def sequence_key(seed: int, sample: int) -> int:
     """Return the 64-bit key of one sample of a request."""
-    return _mix_int(_mix_int(seed & _MASK) ^ _mix_int((sample + 1) * _STEP & _MASK))
+    seeds, samples = (np.array([n], np.uint64) for n in (seed & _MASK, sample + 1))
+    return int(_mixed(_mixed(seeds) ^ _mixed(samples * _STEP))[0])
 
 
 def uniforms(keys: NDArray[np.uint64], positions: NDArray[np.int64]) -> NDArray[np.float64]:
     """Return a number in [0, 1) for each (key, position)."""
-    mixed = keys + (positions.astype(np.uint64) + np.uint64(1)) * np.uint64(_STEP)
-    mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(_MIX_1)
-    mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(_MIX_2)
-    mixed ^= mixed >> np.uint64(31)
-    return np.asarray((mixed >> np.uint64(11)).astype(np.float64) * 2.0**-53)
+    mixed = _mixed(keys + positions.astype(np.uint64) * _STEP)
+    return np.asarray((mixed >> 11).astype(np.float64) * 2.0**-53)
+
+
+def _mixed(values: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Return a hash of each number."""
+    mixed: NDArray[Any] = values + _STEP
+    mixed = (mixed ^ (mixed >> 30)) * _MIX_1
+    mixed = (mixed ^ (mixed >> 27)) * _MIX_2
+    return np.asarray(mixed ^ (mixed >> 31), np.uint64)
 
 
 def sample_tokens(
@@ -107,10 +115,3 @@ def _filtered(weights: torch.Tensor, samplings: list[SamplingParams]) -> torch.T
     # Back in vocabulary order: in sorted order two near-equal tokens could change places with
     # the rounding of another batch, and the sampled token with them.
     return torch.zeros_like(weights).scatter(-1, order, torch.where(keep, ordered, 0.0))
-
-
-def _mix_int(value: int) -> int:
-    value = (value + _STEP) & _MASK
-    value = ((value ^ (value >> 30)) * _MIX_1) & _MASK
-    value = ((value ^ (value >> 27)) * _MIX_2) & _MASK
-    return value ^ (value >> 31)

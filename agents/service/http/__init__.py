@@ -1,1 +1,1 @@
-"""The HTTP side: routes, the wire format, the server and the stub that replaces a dead one."""
+"""The HTTP side: routes, the wire format and the server."""

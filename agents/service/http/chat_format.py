@@ -2,18 +2,24 @@
 
 import json
 import re
+from itertools import dropwhile, zip_longest
 from typing import Any
 
 from tokengym.agents.service.http.tool_calls import (
+    FORMS,
+    Form,
+    FunctionCall,
     Said,
-    check_declares,
-    form_of,
     kinds_of,
     split,
 )
 
 _MARKS = range(0xE000, 0xF8FF)
 """Characters for private use; one marks a position in a message."""
+_ARGUMENTS: dict[str, Any] = {"count": 3, "why": "so it is"}
+_ASKED: dict[str, Any] = {"role": "user", "content": "Begin."}
+_CALL = {"id": "call_0", "type": "function", "function": {"name": "probe", "arguments": _ARGUMENTS}}
+_CALLED: dict[str, Any] = {"role": "assistant", "content": "", "tool_calls": [_CALL]}
 
 
 class ChatFormat:
@@ -76,15 +82,24 @@ class ChatFormat:
             ids += self._spelled[spelled[int(part)]] if number % 2 else self._encode(part)
         return ids
 
-    def check_tools(self, tools: list[Any]) -> None:
-        """Check that the template declares tools and that calls in replies can be read.
+    def call_form(self, tools: list[Any]) -> Form:
+        """Return the form of calls: the one that reads back what the template was made to write.
 
         Raises:
-            ValueError: if not.
+            ValueError: if the template declares no tools, or has another form.
             Exception: whatever the template does.
         """
-        check_declares(self._plain, tools[:1])
-        form_of(self._plain, tools[:1])
+        before, bare = (self._plain([_ASKED], declared) for declared in (tools[:1], []))
+        if before == bare:
+            raise ValueError("it declares none")
+        after = self._plain([_ASKED, _CALLED], tools[:1])
+        # The prompt may end in a tag that a call does not begin with: whole lines are compared.
+        lines = zip_longest(*(text.splitlines(keepends=True) for text in (after, before)))
+        reply = "".join(line or "" for line, _ in dropwhile(lambda pair: pair[0] == pair[1], lines))
+        for form in FORMS:
+            if split(reply, form, {})[1] == [FunctionCall("probe", json.dumps(_ARGUMENTS))]:
+                return form
+        raise ValueError("it has calls in a form that is not read")
 
     def read_calls(self, replies: list[str], tools: list[Any]) -> list[Said]:
         """Return the words and calls of replies.
@@ -93,7 +108,7 @@ class ChatFormat:
             replies: their texts.
             tools: as declared.
         """
-        form, kinds = form_of(self._plain, tools[:1]), kinds_of(tools)
+        form, kinds = self.call_form(tools), kinds_of(tools)
         return [split(text, form, kinds) for text in replies]
 
     def _plain(self, messages: list[Any], tools: Any) -> str:

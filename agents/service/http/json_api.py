@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import sys
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, TypeVar
 
@@ -38,12 +39,12 @@ async def respond(handler: Handler, request: web.Request) -> web.StreamResponse:
     return web.Response(status=204) if answer is None else web.json_response(answer)
 
 
-async def read_bytes(request: web.Request, limit: int) -> bytes:
+async def read_bytes(request: web.Request, limit: int = sys.maxsize) -> bytes:
     """Return the body.
 
     Args:
         request: the request.
-        limit: bytes that the body may have; no more of it is read.
+        limit: bytes that the body may have, where the service accepts as many.
 
     Raises:
         BadRequestError: if it is compressed.
@@ -54,7 +55,7 @@ async def read_bytes(request: web.Request, limit: int) -> bytes:
     if (coding := request.headers.get("Content-Encoding", "identity")) != "identity":
         raise BadRequestError(f"bodies are not compressed on the local service, got {coding!r}")
     service = request.app[SERVICE]
-    limit = min(limit, service.config.max_body_bytes)
+    limit = min(limit, service.config.max_body_mb << 20)
     # Who sends it is known when it is read.
     coming = min(limit, request.content_length or limit)
     give_back = service.ledger.take(coming if coming > CONTENT_BYTES else 0, "a request")
@@ -86,11 +87,6 @@ async def read_field(request: web.Request, name: str) -> Any:
     """Return one field of a JSON body, or None where there is no such field."""
     body = json.loads(await read_bytes(request, JSON_BYTES))
     return body.get(name) if isinstance(body, dict) else None
-
-
-def pending(request_id: str, **extra: Any) -> dict[str, Any]:
-    """Return the answer to a request whose result is fetched later by `request_id`."""
-    return {"request_id": request_id, **extra}
 
 
 def error_response(status: int, detail: str) -> web.Response:

@@ -1,23 +1,35 @@
-"""Run a service in this process: logging, signals, the ready line and the parent process."""
+"""Run a service in this process: the HTTP application, signals, the ready line and the parent.
+
+The application has the route table, access checks and error responses.
+"""
 
 import asyncio
+import hmac
 import json
 import logging
 import os
 import signal
 import socket
 import sys
-from typing import Any, TextIO
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from functools import partial
+from typing import Any
 
+import pydantic
 import torch
 from aiohttp import web
 
 from tokengym.agents.service.config import KEY_VARIABLE, ServiceConfig
-from tokengym.agents.service.errors import StartupError
-from tokengym.agents.service.http.app import build_app
+from tokengym.agents.service.errors import ServiceError, StartupError
+from tokengym.agents.service.http import openai_routes, tinker_routes
+from tokengym.agents.service.http.chat_format import ChatFormat
+from tokengym.agents.service.http.json_api import SERVICE, error_response, respond, unknown_route
 from tokengym.agents.service.state.folder import own
 from tokengym.agents.service.state.service import Service
-from tokengym.loopback import is_loopback, local_address
+from tokengym.loopback import foreign_site, is_loopback, local_address
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 PARENT_CHECK_S = 0.5
 SHUTDOWN_S = 5.0
@@ -25,6 +37,9 @@ IDLE_S = 90.0
 """How long a connection without a request stays."""
 NO_MEMORY = 3
 """Exit code of a service that ran out of memory."""
+SESSION_CHECK_S = 10.0
+MAX_FAULTS = 1000
+KEY_HEADER = "X-API-Key"
 
 log = logging.getLogger(__name__)
 
@@ -34,12 +49,11 @@ def serve(
     *,
     log_level: str = "info",
     parent: int | None = None,
-    ready: TextIO | None = None,
     show_key: bool = False,
 ) -> None:
     """Serve models over the Tinker protocol until SIGTERM or SIGINT.
 
-    Once the service listens, it writes one line of JSON to `ready`:
+    Once the service listens, it writes one line of JSON to standard output:
     `{"event": "ready", "url": ..., "pid": ..., "models": [...], "precision": ..., "threads": ...}`,
     with `"api_key"` if `show_key`. Without a parent a second line sets the SDK's two variables.
 
@@ -47,7 +61,6 @@ def serve(
         config: the service's options.
         log_level: `debug`, `info`, `warning` or `error`.
         parent: the service stops when the process with this id ends; None for never.
-        ready: where the ready line goes, standard output by default.
         show_key: whether the ready line shows the API key.
 
     Raises:
@@ -63,7 +76,7 @@ def serve(
         own(config.state_dir),
         _listen(local_address(config.host), config.port) as listener,
     ):
-        asyncio.run(_run(Service(config), listener, parent, ready or sys.stdout, key))
+        asyncio.run(_run(Service(config), listener, parent, key))
 
 
 def _listen(host: str, port: int) -> socket.socket:
@@ -81,11 +94,7 @@ def _url(listener: socket.socket) -> str:
 
 
 async def _run(
-    service: Service,
-    listener: socket.socket,
-    parent: int | None,
-    ready: TextIO,
-    key: dict[str, str],
+    service: Service, listener: socket.socket, parent: int | None, key: dict[str, str]
 ) -> None:
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -96,7 +105,6 @@ async def _run(
     runner = web.AppRunner(
         build_app(service),
         access_log=None,
-        handle_signals=False,
         shutdown_timeout=SHUTDOWN_S,
         keepalive_timeout=IDLE_S,
         handler_cancellation=True,
@@ -115,11 +123,11 @@ async def _run(
         "threads": torch.get_num_threads(),
         **key,
     }
-    ready.write(json.dumps(line) + "\n")
+    print(json.dumps(line))
     if parent is None:
         shown = key.get("api_key", f"${KEY_VARIABLE}")
-        ready.write(f"export TINKER_BASE_URL={url} TINKER_API_KEY={shown}\n")
-    ready.flush()
+        print(f"export TINKER_BASE_URL={url} TINKER_API_KEY={shown}")
+    sys.stdout.flush()
     log.info("serving %s at %s", ", ".join(names), url)
     if not is_loopback(service.config.host):
         log.warning("it listens to the network: whoever has the key can use it")
@@ -158,3 +166,81 @@ def set_up_logging(level: str) -> None:
     logger.handlers = [handler]
     logger.setLevel(level.upper())
     logger.propagate = False
+
+
+def build_app(service: Service) -> web.Application:
+    """Build the application; it starts and stops the service's compute thread."""
+    app = web.Application(middlewares=[_handle_errors, _check_access])
+    app[SERVICE] = service
+    app[openai_routes.FORMATS] = {
+        model.name: ChatFormat(model.base_model.tokenizer) for model in service.models
+    }
+    for method, path, handler in tinker_routes.ROUTES:
+        app.router.add_route(method, f"/api/v1/{path}", partial(respond, handler))
+    for method, path, handler in openai_routes.ROUTES:
+        app.router.add_route(method, f"/v1/{path}", partial(respond, handler))
+    app.router.add_route("*", "/{tail:.*}", unknown_route)
+    app.cleanup_ctx.append(_lifetime)
+    return app
+
+
+async def _lifetime(app: web.Application) -> AsyncIterator[None]:
+    service = app[SERVICE]
+    service.start()
+    reaper = asyncio.create_task(_end_silent_sessions(service))
+    yield
+    reaper.cancel()
+    await asyncio.to_thread(service.stop)
+
+
+async def _end_silent_sessions(service: Service) -> None:
+    while True:
+        await asyncio.sleep(SESSION_CHECK_S)
+        await service.end_silent_sessions()
+
+
+@web.middleware
+async def _handle_errors(request: web.Request, handler: Handler) -> web.StreamResponse:
+    start = time.perf_counter()
+    try:
+        response = await handler(request)
+    except ServiceError as error:
+        response = error_response(error.status, str(error))
+    except pydantic.ValidationError as error:
+        if (faults := error.error_count()) > MAX_FAULTS:  # each would be described
+            return error_response(422, f"body must have at most {MAX_FAULTS} faults, got {faults}")
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"]) or "body"
+        response = error_response(422, f"{where}: {first['msg']}, got {first['input']!r}")
+    except (json.JSONDecodeError, UnicodeDecodeError, RecursionError) as error:
+        response = error_response(400, f"body must be JSON: {error}")
+    except web.HTTPException as error:
+        response = error_response(error.status, error.reason)
+    except Exception as error:
+        if request.transport is None or request.transport.is_closing():
+            log.debug("%s %s: the client has gone", request.method, request.path)
+            return web.Response()
+        log.exception("%s %s failed", request.method, request.path)
+        # 422 and not 500: the SDK would repeat the request for minutes, to the same end.
+        response = error_response(422, f"internal error: {type(error).__name__}: {error}")
+    elapsed = 1000 * (time.perf_counter() - start)
+    log.debug("%s %s %d %.1f ms", request.method, request.path, response.status, elapsed)
+    return response
+
+
+@web.middleware
+async def _check_access(request: web.Request, handler: Handler) -> web.StreamResponse:
+    headers, config = request.headers, request.app[SERVICE].config
+    reason = foreign_site(config.host, headers.get("Host"), headers.get("Origin"))
+    if reason is not None:
+        raise web.HTTPForbidden(reason=reason)
+    # OpenAI's clients send the key as a bearer's.
+    kind, _, bearer = headers.get("Authorization", "").partition(" ")
+    key = headers.get(KEY_HEADER) or (bearer.strip() if kind.lower() == "bearer" else "")
+    # aiohttp keeps bytes that are not UTF-8 as surrogates.
+    if not hmac.compare_digest(key.encode(errors="surrogateescape"), config.api_key.encode()):
+        given = "another one" if key else "none"
+        raise web.HTTPUnauthorized(
+            reason=f"{KEY_HEADER} must be the key this service was started with, got {given}"
+        )
+    return await handler(request)

@@ -25,7 +25,6 @@ from tokengym.agents.service.http.json_api import (
     Answer,
     Handler,
     Route,
-    pending,
     read_body,
     read_bytes,
     read_field,
@@ -127,15 +126,12 @@ async def _list_checkpoints(request: web.Request, service: Service) -> Answer:
     run_id = request.match_info["run"]
     service.checkpoints.read_run(run_id)
     checkpoints = service.checkpoints.listing(run_id)
-    return {"checkpoints": [_checkpoint_json(service, *item) for item in checkpoints]}
+    return {"checkpoints": [_checkpoint_json(*item) for item in checkpoints]}
 
 
 async def _list_all_checkpoints(request: web.Request, service: Service) -> Answer:
     checkpoints, cursor = _page(request, service.checkpoints.listing())
-    return {
-        "checkpoints": [_checkpoint_json(service, *item) for item in checkpoints],
-        "cursor": cursor,
-    }
+    return {"checkpoints": [_checkpoint_json(*item) for item in checkpoints], "cursor": cursor}
 
 
 async def _delete_checkpoint(request: web.Request, service: Service) -> None:
@@ -188,7 +184,7 @@ def _run_json(service: Service, record: dict[str, Any]) -> dict[str, Any]:
     run_id = record["training_run_id"]
     sound = service.checkpoints.listing(run_id)
     last = {
-        kind: next((_checkpoint_json(service, *i) for i in sound if i[0].kind == kind), None)
+        kind: next((_checkpoint_json(*i) for i in sound if i[0].kind == kind), None)
         for kind in KINDS
     }
     return {
@@ -204,15 +200,13 @@ def _run_json(service: Service, record: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _checkpoint_json(
-    service: Service, path: CheckpointPath, info: CheckpointInfo
-) -> dict[str, Any]:
+def _checkpoint_json(path: CheckpointPath, info: CheckpointInfo) -> dict[str, Any]:
     return {
         "checkpoint_id": f"{path.kind}/{path.name}",
         "checkpoint_type": KINDS[path.kind],
         "time": info.created,
         "tinker_path": path.uri,
-        "size_bytes": service.checkpoints.size(path),
+        "size_bytes": info.nbytes,
         "public": False,
         "user_metadata": info.user_metadata,
         "expires_at": info.expires,
@@ -229,7 +223,7 @@ async def _create_model(request: web.Request, service: Service) -> Answer:
     spec, model = LoraSpec(**lora.model_dump()), service.model(body.base_model)
     run_id = f"{body.session_id}:train:{body.model_seq_id}"
     request_id = service.create_run(run_id, body.session_id, model, spec, body.user_metadata)
-    return pending(request_id, model_id=run_id)
+    return {"request_id": request_id, "model_id": run_id}
 
 
 async def _load_weights(request: web.Request, service: Service) -> Answer:
@@ -238,10 +232,10 @@ async def _load_weights(request: web.Request, service: Service) -> Answer:
     path = CheckpointPath.parse(body.path)
     if body.session_id is not None:
         run_id = f"{body.session_id}:train:{body.model_seq_id}"
-        request_id = service.load_run(
-            run_id, body.session_id, path, optimizer=body.optimizer, metadata=body.user_metadata
-        )
-        return pending(request_id, model_id=run_id)
+        model, spec = service.model_of(path), LoraSpec(**service.checkpoints.info(path).lora)
+        place = run_id, body.session_id, model, spec, body.user_metadata
+        request_id = service.create_run(*place, path, optimizer=body.optimizer)
+        return {"request_id": request_id, "model_id": run_id}
     if body.model_id is None:
         raise BadRequestError("load_weights needs model_id or session_id, got neither")
     run_id = body.model_id
@@ -250,7 +244,7 @@ async def _load_weights(request: web.Request, service: Service) -> Answer:
         model.load(run_id, path, optimizer=body.optimizer)
         return {"path": path.uri, "model_id": run_id, "type": body.type}
 
-    return pending(service.train(run_id, body.seq_id, work), model_id=run_id)
+    return {"request_id": service.train(run_id, body.seq_id, work), "model_id": run_id}
 
 
 async def _get_info(request: web.Request, service: Service) -> Answer:
@@ -273,14 +267,14 @@ async def _get_info(request: web.Request, service: Service) -> Answer:
 
 
 async def _forward_backward(request: web.Request, service: Service) -> Answer:
-    body = await read_bytes(request, service.config.max_body_bytes)
+    body = await read_bytes(request)
     message = read_loss_message(body)
     run_id, seq_id = message.model_id, message.seq_id
     loss = read_loss_request(message)
     # The work holds the decoded request alone: the body is as large again.
     losses = partial(_losses, run_id, loss)
     request_id = service.train(run_id, seq_id, losses, nbytes=len(body))
-    return pending(request_id, model_id=run_id)
+    return {"request_id": request_id, "model_id": run_id}
 
 
 def _losses(run_id: str, loss: LossRequest, model: ServedModel) -> Pieces[bytes]:
@@ -292,7 +286,7 @@ def _in_turn(kind: type[Any], work: Callable[[Any, ServedModel], dict[str, Any]]
 
     async def handler(request: web.Request, service: Service) -> Answer:
         body = await read_body(request, kind)
-        return pending(service.train(body.model_id, body.seq_id, partial(work, body)))
+        return {"request_id": service.train(body.model_id, body.seq_id, partial(work, body))}
 
     return handler
 
@@ -307,7 +301,7 @@ def _optim_step(body: types.OptimStepRequest, model: ServedModel) -> dict[str, A
 
 
 def _save_weights(body: types.SaveWeightsRequest, model: ServedModel) -> dict[str, Any]:
-    return _save(body, model, "weights", overwrite=body.overwrite, user_metadata=body.user_metadata)
+    return _save(body, model, "weights", overwrite=body.overwrite)
 
 
 async def _save_weights_for_sampler(request: web.Request, service: Service) -> Answer:
@@ -315,22 +309,18 @@ async def _save_weights_for_sampler(request: web.Request, service: Service) -> A
     run_id, seq_id, sampler = body.model_id, body.seq_id, body.sampling_session_seq_id
     if body.path is None and sampler is not None:
         checked_ttl(body.ttl_seconds)
-        return pending(service.save_unnamed(run_id, seq_id, sampler))
-
-    def work(model: ServedModel) -> dict[str, Any]:
-        # The SDK has no overwrite here, and the cookbook saves a name again when it resumes.
-        metadata = body.user_metadata
-        return _save(body, model, "sampler_weights", overwrite=True, user_metadata=metadata)
-
-    return pending(service.train(run_id, seq_id, work))
+        return {"request_id": service.save_unnamed(run_id, seq_id, sampler)}
+    # The SDK has no overwrite here, and the cookbook saves a name again when it resumes.
+    work = partial(_save, body, kind="sampler_weights", overwrite=True)
+    return {"request_id": service.train(run_id, seq_id, work)}
 
 
-def _save(body: Any, model: ServedModel, kind: str, **options: Any) -> dict[str, Any]:
+def _save(body: Any, model: ServedModel, kind: str, *, overwrite: bool) -> dict[str, Any]:
     """Save a run's weights under the name of a request, or under a random one if it has none."""
     name = secrets.token_hex(8) if body.path is None else body.path
     path = CheckpointPath(body.model_id, kind, name)
-    uri = model.save(path, ttl_seconds=body.ttl_seconds, **options)
-    return {"path": uri, "type": body.type}
+    model.save(path, body.ttl_seconds, body.user_metadata, overwrite=overwrite)
+    return {"path": path.uri, "type": body.type}
 
 
 async def _unload_model(request: web.Request, service: Service) -> Answer:
@@ -341,7 +331,7 @@ async def _unload_model(request: web.Request, service: Service) -> Answer:
         service.unload(body.model_id)
         return {"model_id": body.model_id, "type": body.type}
 
-    return pending(service.futures.add(work()))
+    return {"request_id": service.futures.add(work())}
 
 
 def _check_optimizer(config: Any) -> None:
@@ -385,7 +375,7 @@ async def _sample(request: web.Request, service: Service) -> Answer:
         )
     request_id = service.sample(record, checked, partial(sample_response, sent=body))
     ids = [f"{request_id}:{index}" for index in range(checked.count)]
-    return pending(request_id, sample_sequence_ids=ids)
+    return {"request_id": request_id, "sample_sequence_ids": ids}
 
 
 async def _retrieve(request: web.Request, service: Service) -> Answer:

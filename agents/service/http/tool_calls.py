@@ -1,33 +1,19 @@
 """Calls of tools in a reply, found by one linear scan in the form that the model's template writes.
 
 The forms are JSON between `<tool_call>` tags (Qwen3, Hermes), function and parameter tags between
-them (Qwen3-Coder, Qwen3.5), and JSON alone (Llama 3). A template has the form that reads back the
-call that it was made to write.
+them (Qwen3-Coder, Qwen3.5), and JSON alone (Llama 3).
 """
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from itertools import dropwhile, zip_longest
 from typing import Any, NamedTuple
 
-Spec = Mapping[str, Any]
-"""A tool as requests declare it: `{"type": "function", "function": {"name": …}}`."""
-Render = Callable[[list[dict[str, Any]], Sequence[Spec]], str]
-"""Renders messages after declared tools, as text without special tokens; after a message of the
-user up to where the reply begins."""
 Form = Callable[[str], tuple[list[str], list[str]]]
 """Divides a reply into the words around its calls and the bodies of the calls."""
 Kinds = Mapping[str, Mapping[str, Any]]
 """The type of each parameter of each function, where its schema has one."""
 
 _FUNCTION, _FUNCTION_END, _PARAMETER = "<function=", "</function>", "<parameter="
-_ARGUMENTS: dict[str, Any] = {"count": 3, "why": "so it is"}
-_ASKED: dict[str, Any] = {"role": "user", "content": "Begin."}
-_CALL = {"name": "probe", "arguments": _ARGUMENTS}
-_CALLED = {
-    **{"role": "assistant", "content": ""},
-    "tool_calls": [{"id": "call_0", "type": "function", "function": _CALL}],
-}
 
 
 class FunctionCall(NamedTuple):
@@ -46,7 +32,7 @@ def split(text: str, form: Form, kinds: Kinds) -> Said:
 
     Args:
         text: the reply.
-        form: see `form_of`.
+        form: one of `FORMS`.
         kinds: see `kinds_of`.
     """
     words, bodies = form(text)
@@ -60,7 +46,7 @@ def split(text: str, form: Form, kinds: Kinds) -> Said:
     return "".join(words).strip(), readable
 
 
-def kinds_of(tools: Sequence[Spec]) -> Kinds:
+def kinds_of(tools: Sequence[Mapping[str, Any]]) -> Kinds:
     """Return the types of the parameters of tools whose schemas `check_parameters` accepts."""
     functions = [tool["function"] for tool in tools]
     return {
@@ -100,34 +86,6 @@ def value_of(text: str) -> Any:
         return text
 
 
-def check_declares(render: Render, tools: Sequence[Spec]) -> None:
-    """Check that the template tells the model of tools.
-
-    Raises:
-        ValueError: if it does not.
-        Exception: whatever the template does.
-    """
-    if render([_ASKED], tools) == render([_ASKED], []):
-        raise ValueError("it declares none")
-
-
-def form_of(render: Render, tools: Sequence[Spec]) -> Form:
-    """Return the form in which the template writes calls.
-
-    Raises:
-        ValueError: if it is none of those that are read.
-        Exception: whatever the template does.
-    """
-    before, after = (render(said, tools) for said in ([_ASKED], [_ASKED, _CALLED]))
-    # The prompt may end in a tag that a call does not begin with: whole lines are compared.
-    lines = zip_longest(*(text.splitlines(keepends=True) for text in (after, before)))
-    reply = "".join(line or "" for line, _ in dropwhile(lambda pair: pair[0] == pair[1], lines))
-    for form in (_tagged, _alone):
-        if split(reply, form, {})[1] == [FunctionCall("probe", json.dumps(_ARGUMENTS))]:
-            return form
-    raise ValueError("it has calls in a form that is not read")
-
-
 def _tagged(text: str) -> tuple[list[str], list[str]]:
     return _between(text, "<tool_call>", "</tool_call>")
 
@@ -135,6 +93,9 @@ def _tagged(text: str) -> tuple[list[str], list[str]]:
 def _alone(text: str) -> tuple[list[str], list[str]]:
     body = text.strip()
     return ([], [body]) if body.startswith("{") and body.endswith("}") else ([text], [])
+
+
+FORMS: tuple[Form, ...] = (_tagged, _alone)
 
 
 def _between(text: str, opening: str, closing: str) -> tuple[list[str], list[str]]:

@@ -17,7 +17,7 @@ from tinker.proto.response_conv import _tensor_data_from_proto as read_tensor
 from tinker.types._pydantic_types.tensor_data import TensorData
 
 from tokengym.agents.service.engine.base_model import BaseModel
-from tokengym.agents.service.engine.groups import Tokens, check_ids
+from tokengym.agents.service.engine.forward import Tokens, check_ids
 from tokengym.agents.service.engine.losses import LOSSES
 from tokengym.agents.service.engine.trainer import Datum, LossRequest, LossResult
 from tokengym.agents.service.errors import BadRequestError

@@ -106,13 +106,13 @@ class Registry:
         Raises:
             UnknownResourceError: if it never existed or belongs to an earlier service process.
         """
-        session = None
-        if session_id not in self._finished:
-            session = self.session(session_id)
-            del self.sessions[session_id]
-            self._finished[session_id] = reason
-            while len(self._finished) > 4096:
-                del self._finished[next(iter(self._finished))]
+        if session_id in self._finished:
+            return None
+        session = self.session(session_id)
+        del self.sessions[session_id]
+        self._finished[session_id] = reason
+        while len(self._finished) > 4096:
+            del self._finished[next(iter(self._finished))]
         return session
 
     def silent_sessions(self) -> list[str]:

@@ -9,6 +9,7 @@ import hashlib
 import secrets
 import uuid
 from collections import OrderedDict
+from itertools import count
 from pathlib import Path
 from typing import Self
 
@@ -33,8 +34,7 @@ class SeedSource:
     def __init__(self, seed: int | None, start: int = 0) -> None:
         self._seed = seed
         self._start = start
-        self._sessions = 0
-        self._adapters = 0
+        self._sessions, self._adapters = count(1), count(1)
         self._asked: OrderedDict[bytes, int] = OrderedDict()
 
     @classmethod
@@ -59,15 +59,14 @@ class SeedSource:
         """Return the id of a new session."""
         if self._seed is None:
             return str(uuid.uuid4())
-        self._sessions += 1
-        return str(uuid.UUID(bytes=self._hash("session", self._start, self._sessions), version=4))
+        key = self._hash("session", self._start, next(self._sessions))
+        return str(uuid.UUID(bytes=key, version=4))
 
     def adapter(self) -> int:
         """Return the seed of a new adapter, 63 bits."""
         if self._seed is None:
             return random_seed()
-        self._adapters += 1
-        return int.from_bytes(self._hash("adapter", self._adapters)) >> 65
+        return int.from_bytes(self._hash("adapter", next(self._adapters))) >> 65
 
     def request(self, lineage: str, request: SampleRequest) -> int:
         """Return the seed of a sampling request, 64 bits.

@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from tokengym.agents.service.config import ServiceConfig
-from tokengym.agents.service.engine.adapters import LoraSpec, adapter_bytes
+from tokengym.agents.service.engine.adapters import STATES, LoraSpec, adapter_bytes
 from tokengym.agents.service.engine.checkpoints import CheckpointPath, CheckpointStore
 from tokengym.agents.service.engine.compute_thread import ComputeThread, Pieces, client_of
-from tokengym.agents.service.engine.memory import clients_bytes, spill_bytes
-from tokengym.agents.service.engine.training_runs import STATES, Parking, clear_spill
-from tokengym.agents.service.errors import BadRequestError, GoneError, OverloadedError
+from tokengym.agents.service.engine.memory import clients_bytes, spare_bytes, spill_bytes
+from tokengym.agents.service.engine.parking import Parking, clear_spill
+from tokengym.agents.service.errors import BadRequestError, OverloadedError
 from tokengym.agents.service.generation.jobs import SampleRequest, SampleResult
 from tokengym.agents.service.generation.sampled_weights import BASE
 from tokengym.agents.service.served_model import ServedModel
@@ -42,13 +42,10 @@ class Service:
         self.seeds = SeedSource.open(config.seed, config.state_dir)
         self.registry = Registry(self.seeds.session_id)
         self._most_spilled = spill_bytes(config.state_dir)
-        self.models = [
-            ServedModel(path, config, self.checkpoints, self.seeds.adapter)
-            for path in config.models
-        ]
+        self.models = [ServedModel(path, config, self.checkpoints) for path in config.models]
         self.named = dict(zip(config.names, self.models, strict=False))
         self.compute = ComputeThread()
-        capacity = clients_bytes(self.models[0].base_model.device, config.memory_bytes)
+        capacity = clients_bytes(spare_bytes(self.models[0].base_model.device, config.memory))
         self.ledger = Ledger(capacity)
         folder = clear_spill(config.state_dir / "parked")
         self.parking = Parking(folder, lambda: self.ledger.for_runs)
@@ -73,38 +70,71 @@ class Service:
         """
         if name in self.named:
             return self.named[name]
-        for model in self.models:
-            if name and (name == model.name or _same_place(name, model.name)):
-                return model
+        with suppress(ValueError):  # no path: it holds a NUL, or what is not Unicode
+            place = Path(name).resolve() if name else None
+            for model in self.models:
+                if Path(model.name).resolve() == place:
+                    return model
         raise BadRequestError(
             f"base_model must be one of those served ({self._names}), got {name!r}"
         )
 
     def create_run(
-        self, run_id: str, session_id: str, model: ServedModel, spec: LoraSpec, metadata: Any
+        self,
+        run_id: str,
+        session_id: str,
+        model: ServedModel,
+        spec: LoraSpec,
+        metadata: Any,
+        saved: CheckpointPath | None = None,
+        *,
+        optimizer: bool = False,
     ) -> str:
-        """Create a training run; returns the request id of `{"model_id": ...}`."""
+        """Create a training run in a session; returns the request id of the result.
+
+        Args:
+            run_id: the run.
+            session_id: the session.
+            model: that it trains.
+            spec: of its adapter.
+            metadata: what the client attached.
+            saved: the checkpoint it begins with, if any.
+            optimizer: whether it takes the optimizer's state from there too.
+        """
 
         def work() -> dict[str, Any]:
-            model.trainer.create(run_id, spec)
-            self._write_run(run_id, model, spec, metadata)
-            return {"model_id": run_id, "type": "create_model"}
+            answer = {"model_id": run_id, "type": "create_model"}
+            if saved is None:
+                model.trainer.create(run_id, spec)
+            else:
+                model.load(run_id, saved, optimizer=optimizer)
+                answer |= {"path": saved.uri, "type": "load_weights"}
+            record = {"base_model": model.name, "lora": asdict(spec), "user_metadata": metadata}
+            self.checkpoints.write_run(run_id, record)
+            return answer
 
-        return self._create(session_id, run_id, model, spec, work)
+        self.registry.session(session_id)
+        self.registry.note_alive(session_id)
+        # The SDK sends a request again when its answer was lost.
+        if run_id not in self.registry.runs:
+            if spec.seed is None:
+                spec = replace(spec, seed=self.seeds.adapter())
+            size = STATES * adapter_bytes(model.base_model.trained, spec)
+            self._check_spilled()
+            self.ledger.check(size, f"a training run of rank {spec.rank}")
+            self.ledger.runs[run_id] = size
+            work_done = self._forget_on_failure(run_id, self.call(session_id, work))
+            run = RunRecord(run_id, model, spec, self.futures.add(work_done))
+            self.registry.add_run(session_id, run)
+        return self.registry.runs[run_id].creation
 
-    def load_run(
-        self, run_id: str, session_id: str, path: CheckpointPath, *, optimizer: bool, metadata: Any
-    ) -> str:
-        """Create a training run from a checkpoint; returns the request id of the result."""
-        model = self.model_of(path)
-        saved = LoraSpec(**self.checkpoints.info(path).lora)
-
-        def work() -> dict[str, Any]:
-            spec = model.load(run_id, path, optimizer=optimizer)
-            self._write_run(run_id, model, spec, metadata)
-            return {"path": path.uri, "model_id": run_id, "type": "load_weights"}
-
-        return self._create(session_id, run_id, model, saved, work)
+    async def _forget_on_failure(self, run_id: str, work: Awaitable[T]) -> T:
+        try:
+            return await work
+        except BaseException:
+            self.registry.runs.pop(run_id, None)
+            self.ledger.runs.pop(run_id, None)
+            raise
 
     def train(
         self,
@@ -130,11 +160,7 @@ class Service:
         give_back = self.ledger.take(nbytes, "a training request")
         result = self.call(client_of(run_id), partial(work, run.model))
         result.add_done_callback(lambda _: give_back())
-        return self._add_numbered(run, seq_id, result)
-
-    def _add_numbered(self, run: RunRecord, seq_id: int | None, work: Awaitable[Any]) -> str:
-        """Schedule a run's request under its number, if it has one."""
-        request_id = self.futures.add(work)
+        request_id = self.futures.add(result)
         if seq_id:
             run.requests[seq_id] = request_id
             while len(run.requests) > REMEMBERED:
@@ -155,15 +181,16 @@ class Service:
         session_id = client_of(run_id)
         sampler_id = f"{session_id}:sample:{sampler_seq_id}"
         self._check_spilled()
-        run = self.registry.run(run_id)
 
-        async def start() -> dict[str, Any]:
-            copy = partial(run.model.copy_adapter, run_id, sampler_id)
-            await self.call(session_id, copy)
-            self.registry.add_sampler(session_id, SamplerRecord(sampler_id, run.model, sampler_id))
+        def copy(model: ServedModel) -> dict[str, Any]:
+            model.copy_adapter(run_id, sampler_id)
             return {"sampling_session_id": sampler_id, "type": "save_weights_for_sampler"}
 
-        return run.requests.get(seq_id or 0) or self._add_numbered(run, seq_id, start())
+        request_id = self.train(run_id, seq_id, copy)
+        if sampler_id not in self.registry.samplers:
+            model = self.registry.run(run_id).model
+            self.registry.add_sampler(session_id, SamplerRecord(sampler_id, model, sampler_id))
+        return request_id
 
     @contextmanager
     def sampling(
@@ -217,10 +244,8 @@ class Service:
 
     def cancel(self, request_id: str) -> None:
         """Cancel a sampling request; does nothing if it has finished or is unknown."""
-        future = self._samples.get(request_id)
-        if future is not None:
-            with suppress(InvalidStateError):
-                future.set_exception(GoneError(f"request {request_id!r} was cancelled"))
+        if (future := self._samples.get(request_id)) is not None:
+            future.cancel()
 
     def finish_session(self, session_id: str, reason: str) -> None:
         """End a session and free its training runs and unnamed adapters."""
@@ -313,45 +338,3 @@ class Service:
             return request
         seed = self.seeds.request(lineage, request)
         return replace(request, sampling=request.sampling.model_copy(update={"seed": seed}))
-
-    def _write_run(self, run_id: str, model: ServedModel, spec: LoraSpec, metadata: Any) -> None:
-        record = {"base_model": model.name, "lora": asdict(spec), "user_metadata": metadata}
-        self.checkpoints.write_run(run_id, record)
-
-    def _create(
-        self,
-        session_id: str,
-        run_id: str,
-        model: ServedModel,
-        spec: LoraSpec,
-        work: Callable[[], Any],
-    ) -> str:
-        """Add a run to a session and create it by `work`; returns the request id of the result."""
-        self.registry.session(session_id)
-        self.registry.note_alive(session_id)
-        # The SDK sends a request again when its answer was lost.
-        if run_id not in self.registry.runs:
-            size = STATES * adapter_bytes(model.base_model.trained, spec)
-            self._check_spilled()
-            self.ledger.check(size, f"a training run of rank {spec.rank}")
-            self.ledger.runs[run_id] = size
-            work_done = self._forget_on_failure(run_id, self.call(session_id, work))
-            run = RunRecord(run_id, model, spec, self.futures.add(work_done))
-            self.registry.add_run(session_id, run)
-        return self.registry.runs[run_id].creation
-
-    async def _forget_on_failure(self, run_id: str, work: Awaitable[T]) -> T:
-        try:
-            return await work
-        except BaseException:
-            self.registry.runs.pop(run_id, None)
-            self.ledger.runs.pop(run_id, None)
-            raise
-
-
-def _same_place(first: str, second: str) -> bool:
-    try:
-        return Path(first).resolve() == Path(second).resolve()
-    except ValueError:
-        # No path: it holds a NUL, or what is not Unicode.
-        return False

@@ -1,4 +1,4 @@
-"""Training runs, and how those that nobody uses give way to others.
+"""How training runs that nobody uses give way to others.
 
 Compute thread only.
 """
@@ -7,10 +7,8 @@ import re
 import secrets
 import sys
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
-from types import MappingProxyType
-from typing import Any
 
 import torch
 
@@ -19,58 +17,6 @@ from tokengym.atomic_write import replacing
 
 # The name of a file of what does not fit in memory, or of one that was being written.
 OURS = re.compile(r"\.?[0-9a-f]{16}(\.|\Z)")
-STATES = 5
-"""Tensors of an adapter's size that a run may hold: weights, two gradients and two moments."""
-ADAM_STATE = ("step", "exp_avg", "exp_avg_sq")
-
-
-class AdapterTraining(LoraAdapter):
-    """One training run: an adapter and its optimizer.
-
-    Attributes:
-        former: gradients that were accumulated before the request in progress, by parameter.
-        most: bytes that it holds at most.
-    """
-
-    optimizer: torch.optim.AdamW
-
-    def __init__(self, *adapter: Any) -> None:
-        super().__init__(*adapter)
-        self.former: dict[str, torch.Tensor | None] = {}
-        self.most = STATES * sum(parameter.nbytes for parameter in self.parameters.values())
-        self.reset_optimizer()
-
-    def held(self) -> dict[str, torch.Tensor]:
-        """Return all tensors that it holds, by parameter and part."""
-        tensors: dict[str, torch.Tensor] = {}
-        for name, parameter in self.parameters.items():
-            parts = {"gradient": parameter.grad, "former": self.former.get(name)}
-            parts |= {"weight": parameter, **self.optimizer.state.get(parameter, {})}
-            tensors |= {f"{name}.{part}": one for part, one in parts.items() if one is not None}
-        return tensors
-
-    def reset_optimizer(self, tensors: Mapping[str, torch.Tensor] = MappingProxyType({})) -> None:
-        """Clear gradients and moments, then load the moments that are among `tensors`."""
-        for parameter in self.parameters.values():
-            parameter.grad = None
-        self.optimizer = torch.optim.AdamW(self.parameters.values(), lr=0.0)
-        for name, parameter in self.parameters.items():
-            state = {
-                # AdamW wants its step counter on the CPU.
-                part: tensors[key] if part == "step" else tensors[key].to(parameter)
-                for part in ADAM_STATE
-                if (key := f"adam.{name}.{part}") in tensors
-            }
-            if state:
-                self.optimizer.state[parameter] = state
-
-    def optimizer_tensors(self) -> dict[str, torch.Tensor]:
-        """Return the optimizer's state on the CPU, by parameter and part."""
-        return {
-            f"adam.{name}.{part}": value.detach().cpu().contiguous()
-            for name, parameter in self.parameters.items()
-            for part, value in self.optimizer.state.get(parameter, {}).items()
-        }
 
 
 class Parking:
@@ -89,7 +35,7 @@ class Parking:
     ) -> None:
         self._folder, self._limit = folder, limit
         # The least recently used first.
-        self._runs: OrderedDict[str, AdapterTraining] = OrderedDict()
+        self._runs: OrderedDict[str, LoraAdapter] = OrderedDict()
         # The file, the tensors that are empty meanwhile, and their bytes.
         self._parked: dict[str, tuple[Path, dict[str, torch.Tensor], int]] = {}
 
@@ -103,7 +49,7 @@ class Parking:
         """Bytes of the files."""
         return sum(size for _, _, size in list(self._parked.values()))
 
-    def use(self, run_id: str, run: AdapterTraining) -> None:
+    def use(self, run_id: str, run: LoraAdapter) -> None:
         """Have a run in memory, with room to grow; it may give way again in the next operation."""
         self._runs.pop(run_id, None)
         self.make_room(run.most)
@@ -125,7 +71,7 @@ class Parking:
         if run_id in self._parked:
             self._parked.pop(run_id)[0].unlink(missing_ok=True)
 
-    def _park(self, run_id: str, run: AdapterTraining) -> None:
+    def _park(self, run_id: str, run: LoraAdapter) -> None:
         file, tensors = self._folder / secrets.token_hex(8), run.held()
         with replacing(file) as part:
             torch.save({name: tensor.detach() for name, tensor in tensors.items()}, part)
