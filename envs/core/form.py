@@ -14,6 +14,8 @@ _WINDOW = 2
 """Characters of a line that are compared, as a multiple of the form's length."""
 _PATIENCE = 4.0
 """Superfluous characters that halve the nearness, as a multiple of the form's length."""
+_ENDS = 10_000
+"""Characters at either end of a reply whose lines are compared."""
 _LONGEST = 1000
 """Characters of a line that are looked at; no form is longer."""
 
@@ -44,13 +46,14 @@ def nearness(text: str, *forms: str) -> float:
         forms: the lines that a well-formed reply has, each with `0` for any digit, such as
             `Probability: 0.000`.
     """
-    patterns = [_canonical(form) for form in forms]
-    reply_lines, count = lines_of(text), len(forms)
+    text, patterns = text.strip(), [_canonical(form) for form in forms]
+    compared = text if len(text) < 2 * _ENDS else f"{text[:_ENDS]}\n{text[-_ENDS:]}"
+    reply_lines, count = lines_of(compared), len(forms)
     ends = (line[:_LONGEST] for line in (*reply_lines[:count], *reply_lines[-count:]))
     lines = {_canonical(undecorated(line)) for line in ends}
     near = sum(max((_likeness(line, form) for line in lines), default=0.0) for form in patterns)
     expected = sum(map(len, patterns))
-    superfluous = max(0, len(text.strip()) - expected - len(forms))
+    superfluous = max(0, len(text) - expected - len(forms))
     return near / len(forms) / (1.0 + superfluous / (_PATIENCE * expected))
 
 
