@@ -56,7 +56,6 @@ class TrialServer:
     ) -> None:
         self.base_url, self.model, self.rank, self.step_loss = base_url, model, rank, step_loss
         self.served: list[str] = []
-        self.samples: list[list[int]] = []
         self.likeliest: list[int] = []
         self.fresh: list[ScoredReply] = []
         self.state = ""
@@ -95,8 +94,8 @@ class TrialServer:
         self.sampler = await self.client.save_weights_and_get_sampling_client()
 
     async def sample(self) -> None:
-        self.samples = await self._sample(2, seed=1)
-        _require(len(self.samples) == 2, "not as many as asked for")
+        samples = await self._sample(2, seed=1)
+        _require(len(samples) == 2, "not as many as asked for")
 
     async def repeat(self) -> None:
         # Hot samples: those of a confident policy may be the same by chance.
