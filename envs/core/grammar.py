@@ -51,6 +51,8 @@ _SHORT = 256
 """Characters of a reply up to which worlds remember what they read: few different ones occur."""
 _END = 10_000
 """Characters at the end of a reply in which lines are joined."""
+_CHUNK = 4_000
+"""Characters at the end of a reply in which its last lines are looked for first."""
 _MARKS = r"[ \t>*+\"'`-]*+"
 _QUOTED_CHARACTERS = 60
 _FLAGS = re.IGNORECASE | re.ASCII
@@ -217,6 +219,14 @@ def lines_of(text: str) -> list[str]:
     return _LINE.findall(text)
 
 
+def last_lines(text: str, count: int) -> list[str]:
+    """Return the last `count` lines of `lines_of`, or all if there are fewer."""
+    size = _CHUNK
+    while len(lines := lines_of(text[-size:])) <= count and size < len(text):
+        size *= 4  # the first of these lines may have begun before them
+    return lines[-count:]
+
+
 def ended_lines(text: str) -> str:
     """Return a reply that was cut off without the line in which it was."""
     return text[: max(text.rfind("\n"), text.rfind("\r")) + 1]
@@ -275,7 +285,8 @@ def _lines_of_shares(names: tuple[str, ...]) -> re.Pattern[str]:
 @lru_cache(maxsize=4)  # a reply is read once for its answer and again for a complaint
 def _from_the_end(text: str, complete: bool) -> list[str]:
     """Return the lines of a reply that are read, the last one first."""
-    return lines_of(answer_of(text if complete else ended_lines(text)))[: -MOST_LINES - 1 : -1]
+    answer = answer_of(text if complete else ended_lines(text))
+    return last_lines(answer, MOST_LINES)[::-1]
 
 
 def undecorated(line: str) -> str:
@@ -435,7 +446,7 @@ def complaint(
     if line is None and not complete:
         return f"Malformed reply: it was cut off before its answer ended. {hint}"
     answer = answer_of(text)
-    lines = lines_of(answer)
+    lines = last_lines(answer, 1)
     if not lines:
         lack = "its thinking holds no answer" if text.strip() else "it was empty"
         return f"Malformed reply: {lack}. {hint}"

@@ -12,7 +12,9 @@ from tokengym.envs.core.grammar import (
     Grammar,
     complaint,
     last_command,
+    last_lines,
     last_match,
+    lines_of,
     number,
     share,
     statements,
@@ -132,3 +134,9 @@ def test_the_last_of_several_answers_counts_with_a_remark(text: str, several: bo
     command, said = last_command(COMMAND, text)
     assert command is not None
     assert said == (SEVERAL if several else "")
+
+
+@given(st.text("a \n\r\u2028"), st.integers(1, 3000), st.text("a \n"), st.integers(1, 9))
+def test_the_last_lines_are_those_of_the_whole(text: str, times: int, end: str, count: int) -> None:
+    whole = text * times + end
+    assert last_lines(whole, count) == lines_of(whole)[-count:]
