@@ -1,4 +1,4 @@
-"""No reply takes long, whatever it holds: 1 MB less than adding two million integers in Python."""
+"""No reply takes long, whatever it holds: 1 MB less than adding a million integers in Python."""
 
 import time
 
@@ -16,7 +16,7 @@ HOSTILE += ["<answer>", "\u2212", "\\boxed{", "(a", "<think>", "</think>", "<thi
 HOSTILE += ["answer: ", " and", "\u00e9", "\u3000", "\nP", "a\n", "_a", "1: ", "\n\n x\n", "1%"]
 HOSTILE += ["\uff1a", "<think>\n"]
 CHARACTERS = 1_000_000
-SAMPLE, MOST_SAMPLES = 100_000, 20
+SAMPLE, MOST_SAMPLES = 50_000, 20
 """Integers that are added beside each reply, and how often as long it may take."""
 
 
@@ -38,8 +38,9 @@ def test_no_reply_takes_long(case: tuple[str, str]) -> None:
 
 def samples(world: World, task: Task, reply: str) -> float:
     world.start(task)
-    began = time.process_time()
-    sum(range(SAMPLE))
+    began, added = time.process_time(), 0
+    for number in range(SAMPLE):  # which coverage slows down as it does what reads a reply
+        added += number
     started = time.process_time()
     world.reply(reply)
     return (time.process_time() - started) / (started - began)
