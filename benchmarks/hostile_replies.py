@@ -71,7 +71,7 @@ def main() -> int:
             # What else the machine does slows one of them down, and the same again seldom.
             took = _answered(world, task, [*before, reply], 1)
             if took > MOST_SECONDS:
-                took = _answered(world, task, [*before, reply], 3)
+                took = _answered(world, task, [*before, f"{reply}\n"], 3)
             longest = max(longest, took)
             slow += took > MOST_SECONDS
         shown = "/".join(case)
@@ -81,14 +81,18 @@ def main() -> int:
 
 
 def _answered(world: World, task: Task, replies: list[str], times: int) -> float:
-    """Return the least processor time of the last reply, in seconds."""
+    """Return the least processor time of the last reply, in seconds.
+
+    Each time with one more line break: what was read of an equal reply is kept.
+    """
     found = []
-    for _ in range(times):
+    for more in range(times):
         world.start(task)
         for reply in replies[:-1]:
             world.reply(reply)
+        reply = replies[-1] + "\n" * more
         start = time.thread_time()
-        world.reply(replies[-1])
+        world.reply(reply)
         found.append(time.thread_time() - start)
     return min(found)
 

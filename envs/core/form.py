@@ -37,9 +37,10 @@ def nearness(text: str, *forms: str) -> float:
     """Grade a malformed reply: 0 if it is empty, 1 if it is only the form.
 
     Each form is compared with the first and the last lines of the reply, as many of each as there
-    are forms, and the nearest of them counts: half of it is how much of the form's beginning the
-    line begins with, half how similar the two are. Whatever is longer than the form costs, so
-    neither repetition nor length ever pays. All digits count as alike, and so do cases.
+    are forms and within 10,000 characters of either end, and the nearest of them counts: half of it
+    is how much of the form's beginning the line begins with, half how similar the two are. Whatever
+    is longer than the form costs, so neither repetition nor length ever pays. All digits count as
+    alike, and so do cases.
 
     Args:
         text: a whole reply, of any length and content.

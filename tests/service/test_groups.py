@@ -121,11 +121,7 @@ def test_losses_and_gradients_depend_on_no_sharing_or_memory(model_dir: Path, lo
         base_model = BaseModel(model_dir, "cpu")
         forward = PackedForward(base_model.trained)
         vars(forward).update(changes)
-        trainer = Trainer(
-            forward,
-            base_model.vocabulary,
-            base_model.context,
-        )
+        trainer = Trainer(forward, base_model.vocabulary, base_model.context)
         trainer.create("run", LoraSpec(4, seed=3))
         # B starts at zero, and so would the gradient of A.
         for parameter in trainer.run("run").parameters.values():

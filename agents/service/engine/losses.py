@@ -39,9 +39,9 @@ from tokengym.agents.service.errors import BadRequestError
 
 Tensors = Mapping[str, Tensor]
 """Per-token inputs by name, [N] each."""
-Values = Mapping[str, float]
+Settings = Mapping[str, float]
 """The settings of a loss by name."""
-Formula = Callable[[Tensor, Tensors, Values], Tensor]
+Formula = Callable[[Tensor, Tensors, Settings], Tensor]
 """From log-probabilities [N], inputs and settings to the loss of each token, [N]."""
 
 LOW, HIGH = CLIPS = "clip_low_threshold", "clip_high_threshold"
@@ -81,7 +81,7 @@ class Loss:
     needs_provenance: bool = False
     of_sequences: Callable[..., Mapping[str, NDArray[np.float32]]] | None = None
 
-    def configured(self, config: Mapping[str, float | str]) -> Values:
+    def configured(self, config: Mapping[str, float | str]) -> Settings:
         """Return the value of every setting under a request's configuration, checked.
 
         Raises:
@@ -143,7 +143,7 @@ class Loss:
         scaled = inputs[self.scale] != 0
         return scaled | (inputs["logprobs"] != 0) if self.anchored else scaled
 
-    def of_tokens(self, logprobs: Tensor, inputs: Tensors, settings: Values) -> Tensor:
+    def of_tokens(self, logprobs: Tensor, inputs: Tensors, settings: Settings) -> Tensor:
         """Return the loss of every target token; their sum is the loss.
 
         Args:
@@ -177,43 +177,43 @@ def _ratio(logprobs: Tensor, inputs: Tensors) -> Tensor:
     return torch.exp(logprobs - inputs["logprobs"])
 
 
-def _clipped(ratio: Tensor, inputs: Tensors, settings: Values) -> Tensor:
+def _clipped(ratio: Tensor, inputs: Tensors, settings: Settings) -> Tensor:
     low, high = (inputs.get(key, torch.tensor(settings[key])).to(ratio) for key in CLIPS)
     return torch.minimum(torch.maximum(ratio, low), high)
 
 
-def _cross_entropy(p: Tensor, inputs: Tensors, _: Values) -> Tensor:
+def _cross_entropy(p: Tensor, inputs: Tensors, _: Settings) -> Tensor:
     return -p * inputs["weights"]
 
 
-def _importance_sampling(p: Tensor, inputs: Tensors, _: Values) -> Tensor:
+def _importance_sampling(p: Tensor, inputs: Tensors, _: Settings) -> Tensor:
     return -_ratio(p, inputs) * inputs["advantages"]
 
 
-def _pessimistic(ratio: Tensor, inputs: Tensors, settings: Values) -> Tensor:
+def _pessimistic(ratio: Tensor, inputs: Tensors, settings: Settings) -> Tensor:
     advantages = inputs["advantages"]
     clipped = _clipped(ratio, inputs, settings)
     return -torch.minimum(ratio * advantages, clipped * advantages)
 
 
-def _ppo(p: Tensor, inputs: Tensors, settings: Values) -> Tensor:
+def _ppo(p: Tensor, inputs: Tensors, settings: Settings) -> Tensor:
     return _pessimistic(_ratio(p, inputs), inputs, settings)
 
 
-def _gspo(p: Tensor, inputs: Tensors, settings: Values) -> Tensor:
+def _gspo(p: Tensor, inputs: Tensors, settings: Settings) -> Tensor:
     return _pessimistic(torch.exp(inputs[SEQUENCE_RATIO] + p - p.detach()), inputs, settings)
 
 
-def _cispo(p: Tensor, inputs: Tensors, settings: Values) -> Tensor:
+def _cispo(p: Tensor, inputs: Tensors, settings: Settings) -> Tensor:
     return -_clipped(_ratio(p, inputs), inputs, settings).detach() * p * inputs["advantages"]
 
 
-def _dro(p: Tensor, inputs: Tensors, settings: Values) -> Tensor:
+def _dro(p: Tensor, inputs: Tensors, settings: Settings) -> Tensor:
     away = p - inputs["logprobs"]
     return 0.5 * settings["beta"] * away.square() - p * inputs["advantages"]
 
 
-def _stable_reinforce(p: Tensor, inputs: Tensors, settings: Values) -> Tensor:
+def _stable_reinforce(p: Tensor, inputs: Tensors, settings: Settings) -> Tensor:
     away = p - inputs["logprobs"]
     ratio = torch.exp(away)
     leaving = settings["kl_coeff"] * (ratio - 1 - away)
