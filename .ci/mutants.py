@@ -6,10 +6,10 @@
 
 Cosmic Ray makes the bugs: another operator, number, comparison or truth value, a loop that never
 runs. They are planted in copies of the tracked files, one copy a processor, in a sample drawn from
-a seed; a bug meets the tests of its package that import its module, the nearest first, until one
-fails. Prints those that survive, and fails if no bug was tried, or the share that is noticed lies
-two standard errors below the package's floor in `[tool.tokengym.mutants]`. A few of the survivors
-change nothing that a caller could see.
+a seed; a bug meets the tests of its package that import its module, the quick ones before those of
+the night and the nearest first, until one fails. Prints those that survive, and fails if no bug was
+tried, or the share that is noticed lies two standard errors below the package's floor in
+`[tool.tokengym.mutants]`. A few of the survivors change nothing that a caller could see.
 """
 
 import argparse
@@ -24,7 +24,7 @@ import sys
 import tempfile
 import time
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from multiprocessing import Pool
@@ -41,7 +41,9 @@ ROOT = Path(__file__).resolve().parent.parent
 FLOORS = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["tokengym"]["mutants"]
 ELSEWHERE = {"envs/core": ("core", "tokens"), "envs/testing": ("testing", "contract")}
 """Folders of the tests of packages that have another name, or several."""
-PARTS = {"all": (), "quick": ("-m", "not nightly")}
+QUICK = ("-m", "not nightly", "--hypothesis-profile", "quick")
+PARTS = {"all": (QUICK, ()), "quick": (QUICK,)}
+"""Words of the runs of tests that a bug meets, one after the other, until a test fails."""
 LONGEST = 600.0
 """Seconds after which the tests of a bug count as having noticed it: it made them hang."""
 # `X | Y` is a type nearly everywhere, and types are other tools' part.
@@ -89,7 +91,8 @@ def judge(package: str, chosen: argparse.Namespace, seconds: float) -> bool:
     bugs, possible = drawn(package, chosen.count, chosen.seed)
     with copies() as pool:
         plant = partial(planted, folders, PARTS[chosen.part], began + seconds)
-        results = [one for one in pool.imap_unordered(plant, bugs, chunksize=1) if one is not None]
+        tried = [one for one in pool.imap_unordered(plant, bugs, chunksize=1) if one is not None]
+    results = [result for result, _ in tried]
     for result in results:
         if not result.is_killed:
             print(result.diff, end="\n\n")
@@ -97,12 +100,14 @@ def judge(package: str, chosen: argparse.Namespace, seconds: float) -> bool:
     if failed := [result.output for result in results if not was_tried(result)]:
         sys.exit(f"{package}: {len(failed)} bugs were not tried: {failed[0]}")
     killed = sum(result.is_killed for result in results)
+    quickly = sum(result.is_killed and part == QUICK for result, part in tried)
     late = sum(result.output == "timeout" for result in results)
     minutes = (time.monotonic() - began) / 60.0
     floor = FLOORS.get(package)
     print(
         f"{package}: the tests ({chosen.part}) notice {killed} of {len(results)} bugs tried"
-        f"{f', {killed / len(results):.0%}' if results else ''}, {late} by running out of time; "
+        f"{f', {killed / len(results):.0%}' if results else ''}, {quickly} of them by the quick "
+        f"tests, {late} by running out of time; "
         f"{len(bugs)} were drawn of {possible:,}, in {minutes:.1f} minutes; "
         f"{'no floor is set' if floor is None else f'the floor is {floor:.0%}'}",
         flush=True,
@@ -152,23 +157,27 @@ def drawn(package: str, count: int, seed: int) -> tuple[list[WorkItem], int]:
 
 
 def planted(
-    folders: list[str], part: tuple[str, ...], until: float, bug: list[object]
-) -> WorkResult | None:
+    folders: list[str], parts: Iterable[tuple[str, ...]], until: float, bug: list[object]
+) -> tuple[WorkResult, tuple[str, ...]] | None:
     """Plant a bug in this process's copy and run the tests it meets; None if it is too late.
 
-    The test that notices it must pass without it.
+    Returns the result together with the words of the run of tests that came last. The test that
+    notices a bug must pass without it.
     """
     if time.monotonic() > until:
         return None
     near = changed.concerned([str(bug[0].module_path)])
     tests = [path for path in near if path.startswith(tuple(folders))] or folders
-    result = mutate_and_test(bug, shlex.join([*pytest(), *part, *tests]), LONGEST)
-    if re.search(r"^(no tests ran|\d+ deselected) in ", result.output or "", re.MULTILINE):
-        result.test_outcome = TestOutcome.SURVIVED  # for no test met it
+    for part in parts:
+        result = mutate_and_test(bug, shlex.join([*pytest(), *part, *tests]), LONGEST)
+        if re.search(r"^(no tests ran|\d+ deselected) in ", result.output or "", re.MULTILINE):
+            result.test_outcome = TestOutcome.SURVIVED  # for no test met it
+        if result.is_killed:
+            break
     for test in re.findall(r"^FAILED (\S+)", result.output or "", re.MULTILINE):
         if subprocess.run([*pytest(), test], stdout=subprocess.DEVNULL).returncode:
             raise RuntimeError(f"{test} fails without a bug")
-    return result
+    return result, part
 
 
 def was_tried(result: WorkResult) -> bool:
