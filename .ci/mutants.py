@@ -46,6 +46,8 @@ PARTS = {"all": (QUICK, ()), "quick": (QUICK,)}
 """Words of the runs of tests that a bug meets, one after the other, until a test fails."""
 LONGEST = 600.0
 """Seconds after which the tests of a bug count as having noticed it: it made them hang."""
+FAILED = re.compile(r"^FAILED (\S+?\[.*?\]|\S+)(?= - |$)", re.MULTILINE)
+"""Finds the names of tests that fail; values of parameters may have blanks."""
 # `X | Y` is a type nearly everywhere, and types are other tools' part.
 LEFT_OUT = ("BitOr", "RemoveDecorator")
 
@@ -174,7 +176,7 @@ def planted(
             result.test_outcome = TestOutcome.SURVIVED  # for no test met it
         if result.is_killed:
             break
-    for test in re.findall(r"^FAILED (\S+)", result.output or "", re.MULTILINE):
+    for test in FAILED.findall(result.output or ""):
         if subprocess.run([*pytest(), test], stdout=subprocess.DEVNULL).returncode:
             raise RuntimeError(f"{test} fails without a bug")
     return result, part
