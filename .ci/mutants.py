@@ -39,7 +39,11 @@ from cosmic_ray.work_item import TestOutcome, WorkerOutcome, WorkItem, WorkResul
 
 ROOT = Path(__file__).resolve().parent.parent
 FLOORS = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["tokengym"]["mutants"]
-ELSEWHERE = {"envs/core": ("core", "tokens"), "envs/testing": ("testing", "contract")}
+ELSEWHERE = {
+    "agents/check": ("check", "testing"),
+    "envs/core": ("core", "tokens"),
+    "envs/testing": ("testing", "contract"),
+}
 """Folders of the tests of packages that have another name, or several."""
 QUICK = ("-m", "not nightly", "--hypothesis-profile", "quick")
 PARTS = {"all": (QUICK, ("-m", "nightly", "--minutes", "4")), "quick": (QUICK,)}
@@ -143,6 +147,7 @@ def copies() -> Iterator[pools.Pool]:
 def enter_a_copy(folder: str) -> None:
     """Copy the checkout as it is, without what git ignores: bugs must not reach it."""
     mine = Path(folder, str(os.getpid()))
+    subprocess.run(("git", "clone", "-q", ROOT, mine), check=True)  # tests ask for its commit
     listed = subprocess.run(
         ("git", "-C", ROOT, "ls-files", "-z"), check=True, capture_output=True, text=True
     ).stdout

@@ -14,8 +14,10 @@ from benchmarks.pages import read_block, table_rows
 from tests.testing import broken
 from tests.testing.thermometer import SPEC, Thermometer
 from tokengym.agents.check.level_check import LevelCheck
+from tokengym.agents.check.tables import check_table, ladder_table
 from tokengym.agents.cli import app
 from tokengym.agents.evaluation.scripted import play_all
+from tokengym.agents.scale.ladder import shipped_ladder
 from tokengym.envs import registry
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.core.world import World
@@ -40,6 +42,27 @@ def test_each_return_is_the_mean_of_its_policy(case: tuple[str, str]) -> None:
     for name, mean in found.returns.items():
         played = play_all(world, world.first_tasks("test", 8), {**scripts, role: policies[name]})
         assert mean.value == pytest.approx(np.mean([episode.returns[role] for episode in played]))
+    *rows, (_, top, _) = check_table(found).rows
+    called = {found.scale.blind: found.scale.label}
+    assert {row[0]: row[1] for row in rows} == {
+        called.get(name, name): str(mean) for name, mean in found.returns.items()
+    }
+    assert float(top) == pytest.approx(found.scale.optimum, abs=5e-4)
+
+
+@pytest.mark.parametrize(("world", "breakable"), [("forecast", False), ("energy", True)])
+def test_a_ladder_is_laid_out_as_it_was_measured(world: str, breakable: bool) -> None:
+    ladder = shipped_ladder(made := make_world(world), made.spec.roles[0])
+    assert ladder is not None
+    table = ladder_table("", ladder)
+    assert ("breaks" in table.header) is breakable
+    for rung, cells in zip(ladder.rungs, table.rows, strict=True):
+        row = {name: str(cell) for name, cell in zip(table.header, cells, strict=True)}
+        source = f" ({rung.source})" if rung.source else ""
+        assert (row["type"], row["policy (source)"]) == (rung.kind, f"{rung.name}{source}")
+        shown = [row["ms per Task"] or "0", row["gain"], row.get("breaks", "0%").rstrip("%")]
+        measured = [1000 * rung.seconds, rung.share.value, 100 * (rung.broken or 0)]
+        assert [float(cell) for cell in shown] == pytest.approx(measured, rel=5e-3, abs=5e-4)
 
 
 def test_a_level_that_breaks_a_law_has_no_returns() -> None:
