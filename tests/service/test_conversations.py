@@ -33,12 +33,13 @@ class Conversations:
     Attributes:
         read: positions that the model computed.
         begun: at the end of each conversation, how many had begun.
+        sampler: takes their requests.
     """
 
     def __init__(self, model_dir: Path, rows: int) -> None:
         self.base = BaseModel(model_dir, "cpu")
         model: Any = self.base.sampled
-        self._sampler = Sampler(
+        self.sampler = Sampler(
             PackedForward(model),
             partial(decoder.KeptDecoder, model),
             lambda _weights: None,
@@ -71,10 +72,10 @@ class Conversations:
                 sampling = SamplingParams(seed=100 * one + len(logprobs[one]))
                 running[one] = Future()
                 request = SampleRequest(BASE, prompt, 1, sampling, REPLY, frozenset())
-                self._sampler.submit(request, running[one])
+                self.sampler.submit(request, running[one])
             due = [item for item in due if item[0] > step]
-            if self._sampler.busy:
-                self._sampler.step()
+            if self.sampler.busy:
+                self.sampler.step()
             step += 1
             for one in [one for one, future in running.items() if future.done()]:
                 (reply,) = running.pop(one).result().sequences
@@ -103,3 +104,16 @@ def test_no_conversation_is_read_again_where_memory_is_short(model_dir: Path, la
     assert late or short.begun[0] <= 4
     for one in range(CONVERSATIONS):
         np.testing.assert_allclose(found[one], expected[one], atol=1e-4, rtol=0)
+
+
+def test_replies_that_nobody_continues_make_way_for_others(model_dir: Path) -> None:
+    short = Conversations(model_dir, rows=4)
+    draw = np.random.default_rng(0)
+    for prompt in draw.integers(0, VOCABULARY, (40, FIRST), np.int32):
+        request = SampleRequest(BASE, prompt, 1, SamplingParams(seed=0), REPLY, frozenset())
+        short.sampler.submit(request, Future())
+    steps = 0
+    while short.sampler.busy:
+        short.sampler.step()
+        steps += 1
+    assert steps <= 40 / 4 * REPLY  # four at a time, not one

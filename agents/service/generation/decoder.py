@@ -31,7 +31,8 @@ STEP = 64
 """The room of a slot is a multiple of this number of tokens."""
 KEPT_TOKENS = 1 << 16
 """Room of idle slots: as many tokens as the episodes of a training step may have."""
-
+AWAITED = 2
+"""For how many decode steps the next turn is awaited, for each token of the reply before it."""
 
 EMPTY = np.empty(0, np.int32)
 
@@ -46,6 +47,7 @@ class _Slot:
         length: of all whose keys and values are there.
         pieces: how much of it was read in whole pieces.
         used: how many rows had begun when it was used last.
+        over: the decode step at which its next turn is no longer awaited.
     """
 
     place: int
@@ -53,6 +55,7 @@ class _Slot:
     length: int = 0
     pieces: int = 0
     used: int = 0
+    over: int = 0
 
     def hold(self, tokens: Tokens) -> None:
         """Note what it holds."""
@@ -79,6 +82,7 @@ class KeptDecoder:
         # The slot of each row, by the number of rows that had begun before.
         self._active: dict[int, _Slot] = {}
         self._begun = 0
+        self._steps = 0
 
     @property
     def tokens(self) -> int:
@@ -94,7 +98,7 @@ class KeptDecoder:
         return max((self._common(slot, prompt) for slot in self._slots), default=0)
 
     def displaces(self, prompt: Tokens, end: int, limit: int, joining: int) -> bool:
-        """Return whether a prompt needs the place of a conversation that it does not continue.
+        """Return whether a prompt needs the place of a conversation that may still go on.
 
         Args:
             prompt: the tokens.
@@ -102,9 +106,10 @@ class KeptDecoder:
             limit: as in `admit`.
             joining: how many other prompts come with it.
         """
-        if self._continued(prompt, self._without(self._active.values())) is not None:
+        idle = self._without(self._active.values())
+        if self._continued(prompt, idle) is not None:
             return False
-        holding = sum(slot.length > 0 for slot in self._slots)
+        holding = len(self._active) + sum(self._steps < slot.over for slot in idle)
         return holding + joining >= max(len(self._slots), limit // max(self._room, end))
 
     def admit(
@@ -152,6 +157,7 @@ class KeptDecoder:
             padded[:, :count, 0] = tokens[some], starts[some]
             ids, positions = torch.from_numpy(padded)
             parts.append(self._run(state, ids, positions, torch.arange(lanes))[:count])
+        self._steps += 1
         for slot in slots:
             slot.length += 1
         return torch.cat(parts)
@@ -160,6 +166,7 @@ class KeptDecoder:
         """Let a row go; `reply` are the tokens that were appended to its prompt."""
         slot = self._active.pop(row)
         slot.hold(np.concatenate([slot.tokens, reply])[: slot.length])
+        slot.over = self._steps + AWAITED * len(reply)
 
     def _common(self, slot: _Slot, prompt: Tokens) -> int:
         """Return how many tokens of a prompt, the last one left out, a slot holds."""
