@@ -32,6 +32,7 @@ from multiprocessing import pool as pools
 from pathlib import Path
 
 import changed
+from attrs import evolve
 from cosmic_ray.commands import init
 from cosmic_ray.mutating import mutate_and_test
 from cosmic_ray.work_db import WorkDB, use_db
@@ -188,7 +189,7 @@ def planted(
     for part in parts:
         result = mutate_and_test(bug, shlex.join([*pytest(), *part, *tests]), LONGEST)
         if re.search(r"^(no tests ran|\d+ deselected) in ", result.output or "", re.MULTILINE):
-            result.test_outcome = TestOutcome.SURVIVED  # for no test met it
+            result = evolve(result, test_outcome=TestOutcome.SURVIVED)  # for no test met it
         if result.is_killed:
             break
     for test in FAILED.findall(result.output or ""):
