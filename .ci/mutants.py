@@ -32,7 +32,6 @@ from multiprocessing import pool as pools
 from pathlib import Path
 
 import changed
-from attrs import evolve
 from cosmic_ray.commands import init
 from cosmic_ray.mutating import mutate_and_test
 from cosmic_ray.work_db import WorkDB, use_db
@@ -189,7 +188,8 @@ def planted(
     for part in parts:
         result = mutate_and_test(bug, shlex.join([*pytest(), *part, *tests]), LONGEST)
         if re.search(r"^(no tests ran|\d+ deselected) in ", result.output or "", re.MULTILINE):
-            result = evolve(result, test_outcome=TestOutcome.SURVIVED)  # for no test met it
+            survived = TestOutcome.SURVIVED  # for no test met it
+            result = WorkResult(result.worker_outcome, result.output, survived, result.diff)
         if result.is_killed:
             break
     for test in FAILED.findall(result.output or ""):
