@@ -6,10 +6,10 @@
 
 Cosmic Ray makes the bugs: another operator, number, comparison or truth value, a loop that never
 runs. They are planted in copies of the tracked files, one copy a processor, in a sample drawn from
-a seed; a bug meets the tests of its package that import its module, the quick ones before those of
-the night and the nearest first, until one fails. Prints those that survive, and fails if no bug was
-tried, or the share that is noticed lies two standard errors below the package's floor in
-`[tool.tokengym.mutants]`. A few of the survivors change nothing that a caller could see.
+a seed; a bug meets the tests of its package that import its module and the five nearest files of
+others, the quick tests before those of the night, until one fails. Prints those that survive, and
+fails if no bug was tried, or the share that is noticed lies two standard errors below the package's
+floor in `[tool.tokengym.mutants]`. A few of the survivors change nothing that a caller could see.
 """
 
 import argparse
@@ -51,6 +51,8 @@ PARTS = {"all": (QUICK, ("-m", "nightly", "--minutes", "4")), "quick": (QUICK,)}
 
 Of those of the night as many as begin within four minutes: certify's take a quarter of an hour.
 """
+NEAREST = 5
+"""Files of tests, of any folder, that a bug meets beside its package's."""
 LONGEST = 600.0
 """Seconds after which the tests of a bug count as having noticed it: it made them hang."""
 FAILED = re.compile(r"^FAILED (\S+?\[.*?\]|\S+)(?= - |$)", re.MULTILINE)
@@ -184,7 +186,8 @@ def planted(
     if time.monotonic() > until:
         return None
     near = changed.concerned([str(bug[0].module_path)])
-    tests = [path for path in near if path.startswith(tuple(folders))] or folders
+    own = tuple(folders)
+    tests = [path for n, path in enumerate(near) if n < NEAREST or path.startswith(own)] or folders
     for part in parts:
         result = mutate_and_test(bug, shlex.join([*pytest(), *part, *tests]), LONGEST)
         if re.search(r"^(no tests ran|\d+ deselected) in ", result.output or "", re.MULTILINE):
