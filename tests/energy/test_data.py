@@ -121,6 +121,10 @@ def test_pymgrid_columns_may_bear_their_names(pymgrid: tuple[Path, Path, Path]) 
     names = ",import_price,export_price,co2_per_kwh,grid_status"
     pymgrid[2].write_text("\n".join([names, *lines[1:]]))
     assert read(pymgrid, most_load=1000.0) == by_order
+    for path in pymgrid:
+        names, *rows = path.read_text().splitlines()
+        path.write_text("\n".join([names, *rows[5:]]))
+    assert read(pymgrid, most_load=1000.0).start == 5 * 60
 
 
 def test_citylearn_weather_heats_a_house(citylearn: tuple[Path, Path], tmp_path: Path) -> None:

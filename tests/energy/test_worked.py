@@ -7,7 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.energy.drawn import plant_of
 from tokengym.envs.core.play import PlayedEpisode, play
+from tokengym.envs.energy.rules import time_of_use
 from tokengym.envs.registry import baselines, make_world
 
 BASELINES = baselines("energy")
@@ -58,3 +60,12 @@ def test_who_reads_the_prompt_finds_every_number_of_the_steps(index: int, level:
         else:
             assert written[3:] == [energy, keep, spare]
             assert -power == -surplus or Decimal("0.8") * spare - TENTH < -power <= spare
+
+
+@pytest.mark.parametrize("index", range(5))
+def test_time_of_use_charges_where_power_is_cheapest(index: int) -> None:
+    plant = plant_of("small", index)
+    charged = [time_of_use(plant, step, plant.initial)[0] for step in range(plant.steps)]
+    priced = list(zip(plant.price, charged, strict=True))
+    assert {power for price, power in priced if price == min(plant.price)} == {plant.power}
+    assert all(power < plant.power for price, power in priced if price == max(plant.price))
