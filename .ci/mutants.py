@@ -43,8 +43,12 @@ ELSEWHERE = {
     "agents/check": ("check", "testing"),
     "envs/core": ("core", "tokens"),
     "envs/testing": ("testing", "contract"),
+    **{
+        f"envs/{world}": (world, "contract/test_revisions.py", "contract/test_prompts.py")
+        for world in ("disruption", "energy", "forecasting", "warehouse")
+    },
 }
-"""Folders of the tests of packages that have another name, or several."""
+"""Folders and files of the tests of packages that have another name, or several."""
 QUICK = ("-m", "not nightly", "--hypothesis-profile", "quick")
 PARTS = {"all": (QUICK, ("-m", "nightly", "--minutes", "4")), "quick": (QUICK,)}
 """Words of the runs of tests that a bug meets, one after the other, until a test fails.
@@ -90,9 +94,10 @@ def packages() -> list[str]:
 
 
 def tests_of(package: str) -> list[str]:
-    """Return the folders of a package's tests."""
+    """Return the folders of a package's tests, and files of others."""
     names = ELSEWHERE.get(package, (Path(package).name,))
-    return [f"tests/{name}/" for name in names if (ROOT / "tests" / name).is_dir()]
+    paths = [ROOT / "tests" / name for name in names]
+    return [f"{path.relative_to(ROOT)}{'/' * path.is_dir()}" for path in paths if path.exists()]
 
 
 def judge(package: str, chosen: argparse.Namespace, seconds: float) -> bool:
