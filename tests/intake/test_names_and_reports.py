@@ -9,13 +9,7 @@ from tokengym.envs.intake.names import Watched, name_unknown, repeated
 from tokengym.envs.intake.near import content_words, group_near, hash_words
 from tokengym.envs.intake.numbers import read_identifier
 from tokengym.envs.intake.quoting import quoted
-from tokengym.envs.intake.report import (
-    Dropped,
-    Guard,
-    IntakeReport,
-    group_dropped,
-    note_empty,
-)
+from tokengym.envs.intake.report import Dropped, Guard, IntakeReport, group_dropped, note_empty
 
 
 def test_errors_quote_the_beginning_of_a_value() -> None:
@@ -69,7 +63,7 @@ def test_texts_are_near_by_words_and_not_numbers() -> None:
         "Which team wins the champion league final match tonight",
     ]
     assert [group_near([base, other])[1] == 0 for other in near] == [
-        *(False, True, True, True, True),
+        *(False, True, True, True, True)
     ]
     # One letter more, less or other, in words of at least six; two letters are another word.
     for other, same in (("champxions", True), ("chmpions", True), ("chaxpions", True)):
@@ -81,9 +75,7 @@ def test_texts_are_near_by_words_and_not_numbers() -> None:
     # Four words or fewer must be the same.
     assert group_near(
         ["alpha beta gamma delta", "alpha beta gamma deltas", "alpha beta gamma"]
-    ) == [
-        *(0, 0, 2),
-    ]
+    ) == [*(0, 0, 2)]
     assert group_near(["alpha beta gamma delta omega", "alpha beta gamma delta"]) == [0, 0]
     assert group_near(["", "!", ""]) == [0, 1, 2]
     assert group_near(["the of", "of the", "the"]) == [0, 0, 2]

@@ -19,12 +19,7 @@ import tinker
 from tinker.types import AdamParams, ModelInput, SamplingParams
 
 from tests.service.asking import TALK, datum
-from tokengym.agents.service import (
-    LocalService,
-    ServiceDiedError,
-    StartupError,
-    guard,
-)
+from tokengym.agents.service import LocalService, ServiceDiedError, StartupError, guard
 from tokengym.agents.service.config import ServiceConfig
 from tokengym.agents.service.engine.base_model import BaseModel, served_name
 from tokengym.agents.service.errors import BadRequestError
@@ -260,11 +255,7 @@ def test_a_start_on_an_address_in_use_touches_nothing(model_dir: Path, tmp_path:
 def test_a_bad_setting_is_refused_without_showing_the_key(
     tmp_path: Path, change: dict[str, Any], said: str
 ) -> None:
-    good: dict[str, Any] = {
-        "models": (tmp_path,),
-        "state_dir": tmp_path,
-        "api_key": "tml-abcdefgh",
-    }
+    good: dict[str, Any] = {"models": (tmp_path,), "state_dir": tmp_path, "api_key": "tml-abcdefgh"}
     ServiceConfig(**good)
     with pytest.raises(ValueError, match=said) as caught:
         ServiceConfig(**{**good, **change})

@@ -10,20 +10,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import chz
 import tinker
 import torch
-from tinker_cookbook.rl.types import (
-    Env,
-    EnvGroupBuilder,
-    RLDataset,
-    RLDatasetBuilder,
-    StepResult,
-)
+from tinker_cookbook.rl.types import Env, EnvGroupBuilder, RLDataset, RLDatasetBuilder, StepResult
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
-from transformers import (
-    AutoConfig,
-    AutoModelForCausalLM,
-    AutoTokenizer,
-    PreTrainedTokenizerFast,
-)
+from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, PreTrainedTokenizerFast
 
 from tokengym.agents.service.engine.compute_thread import Pieces
 from tokengym.agents.service.engine.forward import PackedForward

@@ -15,20 +15,11 @@ from tokengym.agents.training.config import Algorithm
 from tokengym.agents.training.job import Job
 from tokengym.agents.training.presets import preset
 from tokengym.envs.core.errors import OptionError
-from tokengym.rewards.advantages import (
-    group_standardised,
-    leave_one_out,
-    reinforce_plus_plus,
-)
+from tokengym.rewards.advantages import group_standardised, leave_one_out, reinforce_plus_plus
 
 ALL = [
     Algorithm(estimator, credit)
-    for estimator in (
-        "group_centred",
-        "group_standardised",
-        "leave_one_out",
-        "reinforce_plus_plus",
-    )
+    for estimator in ("group_centred", "group_standardised", "leave_one_out", "reinforce_plus_plus")
     for credit in ("episode", "turn", "exact")
 ]
 batches = st.lists(groups, min_size=1, max_size=4)
@@ -62,9 +53,7 @@ def test_dead_groups_and_untaken_turns_get_nothing(
 
 @pytest.mark.nightly
 @given(batches)
-def test_estimators_are_those_of_the_library_on_whole_returns(
-    drawn: list[TrajectoryGroup],
-) -> None:
+def test_estimators_are_those_of_the_library_on_whole_returns(drawn: list[TrajectoryGroup]) -> None:
     table = turn_table(drawn)
     returns, counted = table.returns_NG(), table.counted_NG()
     tokens = table.tokens_NGT.sum(axis=2)

@@ -73,20 +73,12 @@ def test_the_lines_of_an_order_are_put_together(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("level", "mapped"),
-    [
-        ("pick", False),
-        ("pick", True),
-        ("pick_clauses", False),
-        ("pick_online", True),
-    ],
+    [("pick", False), ("pick", True), ("pick_clauses", False), ("pick_online", True)],
 )
 def test_a_user_s_orders_are_played_window_by_window(
     tmp_path: Path, level: str, mapped: bool
 ) -> None:
-    files = [
-        write(tmp_path, "orders.csv", orders_csv(150)),
-        write(tmp_path, "slots.csv", SLOTS),
-    ]
+    files = [write(tmp_path, "orders.csv", orders_csv(150)), write(tmp_path, "slots.csv", SLOTS)]
     if mapped:
         files.append(write(tmp_path, "floor.txt", MAP))
     world = make_world("warehouse", level, data=files)

@@ -50,18 +50,14 @@ def test_the_last_command_counts() -> None:
 
 
 @pytest.mark.parametrize(
-    "said",
-    ["trip o1 , o2 :a0-03,A2-5", "  TRIP O1,O2: A0-3 , A2-05  ", "Trip O1,O2 : A00-3,A2-5"],
+    "said", ["trip o1 , o2 :a0-03,A2-5", "  TRIP O1,O2: A0-3 , A2-05  ", "Trip O1,O2 : A00-3,A2-5"]
 )
 def test_blanks_zeros_and_case_do_not_matter(said: str) -> None:
     assert read_pick(said).value == Trip(("O1", "O2"), ("A0-3", "A2-5"))
 
 
 @pytest.mark.parametrize(
-    "said",
-    [
-        *("", "TRIP", "TRIP : A0-1", "WAIT", "WAIT 0", "WAIT 1000", "WAIT -3", "TRIP O1 A0-1"),
-    ],
+    "said", [*("", "TRIP", "TRIP : A0-1", "WAIT", "WAIT 0", "WAIT 1000", "WAIT -3", "TRIP O1 A0-1")]
 )
 def test_what_is_no_command_is_none(said: str) -> None:
     assert read_pick(said).value is None
@@ -86,10 +82,7 @@ def test_a_reorder_written_reads_back(lines: dict[str, int], said: str) -> None:
 
 
 def test_a_later_line_replaces_an_earlier_one() -> None:
-    assert units("REORDER S1 3\nREORDER S2 4\nREORDER S1 5") == [
-        ("S1", 5),
-        ("S2", 4),
-    ]
+    assert units("REORDER S1 3\nREORDER S2 4\nREORDER S1 5") == [("S1", 5), ("S2", 4)]
     assert units("REORDER S1 3\nREORDER NONE") == []
     assert units("nothing to say") is None
     assert units("REORDER S1 0") == [("S1", 0)]
@@ -115,10 +108,7 @@ def test_units_may_stand_before_their_item(said: str, read: list[tuple[str, int]
 def test_unreadable_reorders_are_passed_over_at_the_beginning_alone(line: str) -> None:
     assert units(f"REORDER S1 3\n{line}") is None
     assert units(f"REORDER S1 3\n{line}\nREORDER S2 4") is None
-    assert units(f"{line}\nREORDER S2 4\nREORDER S1 1") == [
-        ("S2", 4),
-        ("S1", 1),
-    ]
+    assert units(f"{line}\nREORDER S2 4\nREORDER S1 1") == [("S2", 4), ("S1", 1)]
     assert units(f"REORDER S1 3\n{line}\nREORDER NONE") == []
 
 
