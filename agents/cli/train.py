@@ -135,7 +135,9 @@ class WorldHelp(TyperCommand):
         named = (f"{group}: {' '.join(flags)}" for group, flags in further.items())
         self.epilog = "\n\n".join([*named, f"{_WHOLE_HELP} explains them all."] * bool(further))
 
-    def _show_defaults(self, typed: Mapping[str, Any]) -> None:
+    def _show_defaults(self, parsed: Mapping[str, Any]) -> None:
+        # Values that were not typed are None in some versions of click, and a sentinel in others.
+        typed = {name: value for name, value in parsed.items() if isinstance(value, str | bool)}
         if not typed.get("world"):
             return
         kind = next(kind for command, kind in CONFIGS.items() if command == self.name)
