@@ -47,7 +47,7 @@ def test_each_return_is_the_mean_of_its_policy(case: tuple[str, str]) -> None:
     assert {row[0]: row[1] for row in rows} == {
         called.get(name, name): str(mean) for name, mean in found.returns.items()
     }
-    assert float(top) == pytest.approx(found.scale.optimum, abs=5e-4)
+    assert float(str(top)) == pytest.approx(found.scale.optimum, abs=5e-4)
 
 
 @pytest.mark.parametrize(("world", "breakable"), [("forecast", False), ("energy", True)])
