@@ -1,5 +1,7 @@
 """Columns of a table of rollouts."""
 
+from dataclasses import replace
+
 from tests.viewer.conftest import rollout
 from tokengym.agents.viewer.table import table_of
 
@@ -11,3 +13,10 @@ def test_a_long_question_keeps_whole_words_from_its_end() -> None:
     assert mark == "…"
     assert 150 < len(question) <= 200
     assert record.turns[0].read.split()[-len(words) :] == words
+
+
+def test_a_rollout_breaks_its_world_s_rule_or_not() -> None:
+    record = rollout("energy", "train", 0, 0, 0)
+    ends = [{**record.metrics, "violation_depth": depth} for depth in (0.0, 0.3)]
+    found = table_of([replace(record, metrics=metrics) for metrics in ({}, *ends)])
+    assert found["violation"] == [0, 0, 1]
