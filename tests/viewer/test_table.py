@@ -17,6 +17,7 @@ def test_a_long_question_keeps_whole_words_from_its_end() -> None:
 
 def test_a_rollout_breaks_its_world_s_rule_or_not() -> None:
     record = rollout("energy", "train", 0, 0, 0)
-    ends = [{**record.metrics, "violation_depth": depth} for depth in (0.0, 0.3)]
-    found = table_of([replace(record, metrics=metrics) for metrics in ({}, *ends)])
+    *turns, last = record.turns
+    ends = [replace(last, metrics={"violation_depth": depth}) for depth in (None, 0.0, 0.3)]
+    found = table_of([replace(record, turns=[*turns, end]) for end in ends])
     assert found["violation"] == [0, 0, 1]
