@@ -30,6 +30,7 @@ from functools import partial
 from multiprocessing import Pool
 from multiprocessing import pool as pools
 from pathlib import Path
+from typing import NamedTuple
 
 import changed
 from cosmic_ray.commands import init
@@ -53,7 +54,7 @@ QUICK = ("-m", "not nightly", "--hypothesis-profile", "quick")
 PARTS = {"all": (QUICK, ("-m", "nightly", "--minutes", "4")), "quick": (QUICK,)}
 """Words of the runs of tests that a bug meets, one after the other, until a test fails.
 
-Of those of the night as many as begin within four minutes: certify's take a quarter of an hour.
+Of those for the night, as many run as begin within four minutes: certify's take fifteen.
 """
 NEAREST = 5
 """Files of tests, of any folder, that a bug meets beside its package's."""
@@ -63,6 +64,20 @@ FAILED = re.compile(r"^FAILED (\S+?\[.*?\]|\S+)(?= - |$)", re.MULTILINE)
 """Finds the names of tests that fail; values of parameters may have blanks."""
 # `X | Y` is a type nearly everywhere, and types are other tools' part.
 LEFT_OUT = ("BitOr", "RemoveDecorator")
+
+
+class PlantedBug(NamedTuple):
+    """A bug that tests met.
+
+    Attributes:
+        result: whether one of them failed.
+        part: words of the run of tests that came last.
+        unsteady: a test that failed, and fails without the bug as well.
+    """
+
+    result: WorkResult
+    part: tuple[str, ...]
+    unsteady: str = ""
 
 
 def main() -> int:
@@ -103,7 +118,7 @@ def tests_of(package: str) -> list[str]:
 def judge(package: str, chosen: argparse.Namespace, seconds: float) -> bool:
     """Plant bugs in a package until the time is over; returns whether it reaches its floor.
 
-    A test that fails without a bug is told, and as bad as too few that notice one.
+    A package whose tests fail without a bug does not.
     """
     began = time.monotonic()
     folders = tests_of(package)
@@ -111,11 +126,11 @@ def judge(package: str, chosen: argparse.Namespace, seconds: float) -> bool:
     with copies() as pool:
         plant = partial(planted, folders, PARTS[chosen.part], began + seconds)
         met = [one for one in pool.imap_unordered(plant, bugs, chunksize=1) if one is not None]
-    unsteady = [said for said in met if isinstance(said, str)]
-    tried = [both for both in met if not isinstance(both, str)]
-    results = [result for result, _ in tried]
+    unsteady = {one.unsteady for one in met if one.unsteady}
     for test in unsteady:
         print(f"not counted: {test} fails without a bug")
+    tried = [one for one in met if not one.unsteady]
+    results = [one.result for one in tried]
     for result in results:
         if not result.is_killed:
             print(result.diff, end="\n\n")
@@ -123,7 +138,7 @@ def judge(package: str, chosen: argparse.Namespace, seconds: float) -> bool:
     if failed := [result.output for result in results if not was_tried(result)]:
         sys.exit(f"{package}: {len(failed)} bugs were not tried: {failed[0]}")
     killed = sum(result.is_killed for result in results)
-    quickly = sum(result.is_killed and part == QUICK for result, part in tried)
+    quickly = sum(one.result.is_killed and one.part == QUICK for one in tried)
     late = sum(result.output == "timeout" for result in results)
     minutes = (time.monotonic() - began) / 60.0
     floor = FLOORS.get(package)
@@ -182,12 +197,8 @@ def drawn(package: str, count: int, seed: int) -> tuple[list[WorkItem], int]:
 
 def planted(
     folders: list[str], parts: Iterable[tuple[str, ...]], until: float, bug: list[object]
-) -> tuple[WorkResult, tuple[str, ...]] | str | None:
-    """Plant a bug in this process's copy and run the tests it meets; None if it is too late.
-
-    Returns the result together with the words of the run of tests that came last, or the test that
-    fails without the bug as well.
-    """
+) -> PlantedBug | None:
+    """Plant a bug in this process's copy and run the tests it meets; None if it is too late."""
     if time.monotonic() > until:
         return None
     near = changed.concerned([str(bug[0].module_path)])
@@ -202,8 +213,8 @@ def planted(
             break
     for test in FAILED.findall(result.output or ""):
         if subprocess.run([*pytest(), test], stdout=subprocess.DEVNULL).returncode:
-            return test
-    return result, part
+            return PlantedBug(result, part, test)
+    return PlantedBug(result, part)
 
 
 def was_tried(result: WorkResult) -> bool:
