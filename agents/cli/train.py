@@ -137,9 +137,7 @@ class WorldHelp(TyperCommand):
 
     def _show_defaults(self, parsed: Mapping[str, Any]) -> None:
         # Values that were not typed are None in some versions of click, and a sentinel in others.
-        typed: dict[str, Any] = {
-            name: value for name, value in parsed.items() if isinstance(value, str | bool)
-        }
+        typed: dict[str, Any] = {n: v for n, v in parsed.items() if isinstance(v, str | bool)}
         if not typed.get("world"):
             return
         kind = next(kind for command, kind in CONFIGS.items() if command == self.name)
