@@ -250,6 +250,8 @@ def python(reader: Reader, arguments: list[str]) -> str:
         return reader.run_python(str(ROOT / arguments[0]), *arguments[1:])
     script = ["-m", arguments[1]] if arguments[0] == "-m" else [str(ROOT / arguments[0])]
     shown = reader.run_python(*script, "--help")
+    if "options of `tokengym train`" in shown:  # the script passes them on
+        shown += reader.run_tokengym("train", "--help")
     missing = [word for word in arguments[1:] if word.startswith("--") and word not in shown]
     assert not missing, f"{arguments[0]} has no {missing}"
     return shown
