@@ -44,11 +44,7 @@ def test_a_collapse_is_so_many_dead_steps_at_the_end(dead: list[bool], patience:
     ("ailment", "cause", "advice"),
     [
         ({"cut_off": 0.95, "malformed": 0.95}, "95% of the replies were cut off", "--max-tokens"),
-        (
-            {"cut_off": 0.95, "repeating": 0.9},
-            "90% of the replies repeat themselves",
-            "--warm-start",
-        ),
+        ({"cut_off": 0.95, "repeating": 0.9}, "90% of the replies repeat", "--warm-start"),
         ({"malformed": 0.9}, "90% of the replies are malformed", "--warm-start"),
         ({"copied": 0.7}, "70% of the replies copy a line of the prompt", "--temperature"),
         ({"commonest": 0.6}, "60% of the replies are the same", "--kl"),
@@ -63,6 +59,15 @@ def test_the_cause_is_named_with_what_to_try(
     assert cause in found.reason
     assert "100% of the groups tie" in found.reason
     assert advice in found.advice
+
+
+@pytest.mark.parametrize(
+    ("dead", "malformed", "collapsed"),
+    [(0.8, 0.5, True), (0.79, 0.5, False), (0.8, 0.49, False), (1.0, 0.0, True)],
+)
+def test_most_groups_tie_for_one_cause(dead: float, malformed: float, collapsed: bool) -> None:
+    rows = [row(step, dead, malformed) for step in range(PATIENCE)]
+    assert (find_collapse(rows, PATIENCE) is not None) == collapsed
 
 
 def test_harmless_ties_stop_no_policy() -> None:
