@@ -224,15 +224,15 @@ class KeptDecoder:
         others.sort(key=lambda slot: -slot.used)
         left = {*kept, *others[: count - lacking - len(kept)]}
         slots = [slot for slot in self._slots if slot in left]
-        # Those to come need slots too: growing copies all.
-        count = min(most, count + count // 2) if have else count
+        if 0 < have < count:  # Those to come need slots too: growing copies all.
+            count = min(most, count + count // 2)
         longest = max((slot.length for slot in slots), default=0)
         places = [slot.place for slot in slots]
         whole = places == list(range(len(places)))
         chosen = slice(0, len(places)) if whole else torch.tensor(places, dtype=torch.long)
         for layer, former in enumerate(self._states):
             # Entries past the end are masked; they must be finite because 0 · inf is NaN.
-            states = former.new_zeros(2, count, former.shape[2], room, former.shape[4])
+            states = _zeros(former, (2, count, former.shape[2], room, former.shape[4]))
             states[:, : len(slots), :, :longest] = former[:, chosen, :, :longest]
             self._states[layer] = states
         self._slots = slots + [_Slot(0) for _ in range(count - len(slots))]
@@ -291,3 +291,11 @@ class KeptDecoder:
         with torch.inference_mode(), attending(self._model, state):
             hidden = hidden_states(self._model, ids.to(self._device), at.to(self._device))
             return logits_of(self._model, hidden.flatten(0, 1)[places.to(self._device)])
+
+
+def _zeros(like: torch.Tensor, shape: Sequence[int]) -> torch.Tensor:
+    """Return zeros; on a processor they take no memory until they are written."""
+    if like.device.type != "cpu":
+        return like.new_zeros(shape)
+    size = like.itemsize * int(np.prod(shape))
+    return torch.from_numpy(np.zeros(size, np.uint8)).view(like.dtype).view(*shape)
