@@ -119,8 +119,7 @@ FAULTS: dict[str, Exam] = {
     ),
     "doubt pays a fifth": Exam("gamed.odd_replies", pays(lambda t: "not sure" in t, 0.2)),
     "the prompt's expression pays": Exam(
-        "gamed.odd_replies",
-        lambda p, a, t: float(_sum(t.replace(" ", "")) == a),
+        "gamed.odd_replies", lambda p, a, t: float(_sum(t.replace(" ", "")) == a)
     ),
     "any of many answers pays": Exam("gamed.odd_replies", lambda p, a, t: float(a in t.split())),
     "more than is declared": Exam(

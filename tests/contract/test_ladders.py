@@ -78,9 +78,7 @@ def test_each_rung_beats_the_one_below_it(case: tuple[str, str]) -> None:
 
 @pytest.mark.nightly
 @each_level
-def test_rungs_of_the_file_keep_the_rules(
-    case: tuple[str, str],
-) -> None:
+def test_rungs_of_the_file_keep_the_rules(case: tuple[str, str]) -> None:
     """On a few Tasks, within what chance explains of the gaps that the file states."""
     world = world_of(case)
     ladder, role = ladder_in_file(world), world.spec.roles[0]

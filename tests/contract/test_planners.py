@@ -51,9 +51,7 @@ CASES = [(world, level) for world in PLANNERS for level in spec(world).levels]
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("case", CASES, ids="-".join)
-def test_a_planner_of_texts_matches_the_best_honest_rule(
-    case: tuple[str, str],
-) -> None:
+def test_a_planner_of_texts_matches_the_best_honest_rule(case: tuple[str, str]) -> None:
     world = make_world(*case, **spec(case[0]).check_options)
     rule = baselines(case[0])[RIVALS.get("-".join(case), RIVALS[case[0]])]
     tasks = [world.task("test", index) for index in range(TASKS)]

@@ -93,9 +93,7 @@ def test_a_score_that_no_table_has_is_refused_by_name(ordered: bool) -> None:
 @needs_torch
 @given(
     rows=st.lists(
-        st.tuples(st.floats(-6, 0), st.floats(-6, -0.01), st.floats(-3, 3)),
-        min_size=1,
-        max_size=12,
+        st.tuples(st.floats(-6, 0), st.floats(-6, -0.01), st.floats(-3, 3)), min_size=1, max_size=12
     ),
     strength=st.floats(0.0, 2.0),
 )

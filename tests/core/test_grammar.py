@@ -24,8 +24,7 @@ COMMAND = Grammar("BATTERY|EV", rf"(BATTERY|EV)\s*+[:=]?\s*+({NUMBER})(?:[ \t]*+
 
 
 @pytest.mark.parametrize(
-    "line",
-    ["BATTERY 1, BATTERY 2", "BATTERY 1 (or BATTERY 2)", "BATTERY 1 or BATTERY 2"],
+    "line", ["BATTERY 1, BATTERY 2", "BATTERY 1 (or BATTERY 2)", "BATTERY 1 or BATTERY 2"]
 )
 def test_two_different_answers_hide_earlier_ones(line: str) -> None:
     assert last_match(COMMAND, f"BATTERY 3\n{line}") is None

@@ -35,11 +35,7 @@ def test_a_role_meets_the_usual_opponent_and_is_paid() -> None:
     rollouts = Rollouts("disruption", role="challenger", opponents={"predictor": "oracle"})
     rollout = rollouts.start(rollouts.world.task("test", 0))
     finish(rollout, "oracle")
-    both = play(
-        make_world("disruption"),
-        rollout.task,
-        baselines("disruption")["oracle"],
-    )
+    both = play(make_world("disruption"), rollout.task, baselines("disruption")["oracle"])
     assert rollout.total == both.returns["challenger"]
     assert Rollouts("disruption").opponents.keys() == {"challenger"}
 

@@ -28,12 +28,8 @@ from tokengym.rewards.bounds import RewardRangeError
 STEP = 2**-16
 
 
-@given(
-    starts=st.lists(st.integers(0, 10**6), min_size=3, max_size=90, unique=True),
-)
-def test_windows_are_split_as_given_and_listed_chronologically(
-    starts: list[int],
-) -> None:
+@given(starts=st.lists(st.integers(0, 10**6), min_size=3, max_size=90, unique=True))
+def test_windows_are_split_as_given_and_listed_chronologically(starts: list[int]) -> None:
     windows = Windows(starts, "days")
     assert list(windows) == list(windows.starts) == sorted(starts)
     assert len(windows) == len(starts)
@@ -179,9 +175,7 @@ def test_an_argument_is_one_of_the_known_ones() -> None:
         require_one_of("colour", "rde", ("red",))
 
 
-def test_templates_write_figures_and_plurals(
-    tmp_path: Path,
-) -> None:
+def test_templates_write_figures_and_plurals(tmp_path: Path) -> None:
     text = (
         "{% macro told(n) %}\n  {{ n | figure }}, {{ n | counted('hour') }}{{ more }}\n"
         "{% endmacro %}"

@@ -17,12 +17,7 @@ from tests.core.test_question import SPEC as SUM
 from tests.core.test_question import Sum
 from tests.tokens.duet import DUET, ROLES, Duet
 from tokengym.envs import Task, World, play
-from tokengym.envs.core.errors import (
-    EpisodeStateError,
-    OptionError,
-    RoleError,
-    TaskError,
-)
+from tokengym.envs.core.errors import EpisodeStateError, OptionError, RoleError, TaskError
 from tokengym.envs.core.play import PlayedEpisode, record_replies, replay
 from tokengym.envs.core.task import canonical_json, to_plain_json
 from tokengym.envs.core.task_drawing import Unusable, draw_usable

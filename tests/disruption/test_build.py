@@ -6,13 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.disruption.literature_files import (
-    WORKS,
-    papers_in,
-    recipe,
-    tree,
-    write_tables,
-)
+from tests.disruption.literature_files import WORKS, papers_in, recipe, tree, write_tables
 from tokengym.envs.core.errors import DataError
 from tokengym.envs.core.seeding import SPLITS
 from tokengym.envs.disruption.data import build_papers

@@ -144,10 +144,7 @@ def test_what_no_kind_says_is_read_for_what_it_states(
     """All counts of which the claims are true, in whatever order of the columns."""
     names, notes = names_of(evidence), [*evidence.notes.values()]
     first, second, _ = axes
-    claims = (
-        exactly(names[first], notes[first]),
-        Fact(names[second], op, float(notes[second])),
-    )
+    claims = (exactly(names[first], notes[first]), Fact(names[second], op, float(notes[second])))
     classes, known = np.array(class_posterior(evidence, "disruption")), np.zeros(3)
     near = {">=": range(notes[second], notes[second] + 60), "<=": range(notes[second] + 1)}
     free = [near.get(op, [notes[second]]), range(FEW[names])]

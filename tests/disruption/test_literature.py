@@ -11,19 +11,10 @@ from scipy import stats
 
 from tests.contract.planners.disruption import Predictor
 from tokengym.envs.disruption.evidence import LEVELS, Evidence
-from tokengym.envs.disruption.generator import (
-    CitationDraw,
-    draw_evidence,
-    draw_outcome,
-    draw_paper,
-)
+from tokengym.envs.disruption.generator import CitationDraw, draw_evidence, draw_outcome, draw_paper
 from tokengym.envs.disruption.judge import LITERATURE
 from tokengym.envs.disruption.labels import LABELS, LEAST_CITERS, Target
-from tokengym.envs.disruption.literature import (
-    VARIED,
-    label_rates,
-    posterior,
-)
+from tokengym.envs.disruption.literature import VARIED, label_rates, posterior
 from tokengym.envs.disruption.oracle import true_claims
 from tokengym.envs.disruption.world import DisruptionWorld
 from tokengym.envs.registry import make_world

@@ -20,9 +20,7 @@ def edit(path: Path, change: Callable[[list[str]], list[str]]) -> Path:
     return path
 
 
-def test_no_window_crosses_missing_rows(
-    tmp_path: Path,
-) -> None:
+def test_no_window_crosses_missing_rows(tmp_path: Path) -> None:
     def spoil(lines: list[str]) -> list[str]:
         cells = lines[300].split(",")
         lines[300] = ",".join([cells[0], "", *cells[2:]])

@@ -83,10 +83,7 @@ def test_two_powers_for_one_device_spoil_the_others() -> None:
     assert read("BATTERY 1\nGENSET 1, GENSET 2", ALL) is None
 
 
-@every(
-    "line",
-    ["<!-- EV 2 -->", "Maybe EV 2.", "Not EV 2", "(EV 2)", "If the car is here, EV 2."],
-)
+@every("line", ["<!-- EV 2 -->", "Maybe EV 2.", "Not EV 2", "(EV 2)", "If the car is here, EV 2."])
 def test_a_command_that_is_not_read_is_never_silently_idle(line: str) -> None:
     """A device without a line is off; one that is commanded in a line of no form is not."""
     devices = ("BATTERY", "EV")

@@ -121,8 +121,7 @@ def test_omitted_quarters_repeat_the_one_before(
     held = [(t, stop - t, cell) for (t, _, cell), stop in zip(kept, stops, strict=True)]
     write = price_file if stated else plain_prices
     series = joined(
-        load_file(tmp_path / "load.csv", steps(SWITCH, end, step)),
-        write(tmp_path / "p.csv", kept),
+        load_file(tmp_path / "load.csv", steps(SWITCH, end, step)), write(tmp_path / "p.csv", kept)
     )
     assert (series.steps, series.report.refused) == (24 * HOUR // step, 0)
     for at, price in enumerate(series.price):

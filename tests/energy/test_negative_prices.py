@@ -28,9 +28,7 @@ def turned(plant: Plant, by: float) -> Microgrid:
 
 
 @pytest.fixture
-def negative(
-    tmp_path: Path,
-) -> EnergyWorld:
+def negative(tmp_path: Path) -> EnergyWorld:
     """A world over days with a windy noon."""
 
     def price(hour: float) -> float:

@@ -134,9 +134,7 @@ def test_another_evaluation_is_refused_in_its_folder(done: tuple[Results, Path])
         run(asked(seed=1), folder)
 
 
-def test_first_tables_have_eight_rows_and_name_the_others(
-    done: tuple[Results, Path],
-) -> None:
+def test_first_tables_have_eight_rows_and_name_the_others(done: tuple[Results, Path]) -> None:
     results, folder = done
     scales = EvaluationFolder(folder).saved().scales
     whole, short = (

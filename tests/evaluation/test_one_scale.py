@@ -13,12 +13,7 @@ from tokengym.agents.evaluation.folder import EvaluationFolder
 from tokengym.agents.evaluation.plan import RUN_POLICIES
 from tokengym.agents.evaluation.run import run_evaluation
 from tokengym.agents.evaluation.trained import Evaluated, Trained
-from tokengym.agents.scale.level_scale import (
-    FILE,
-    Scale,
-    scripted_opponents,
-    shipped_blind,
-)
+from tokengym.agents.scale.level_scale import FILE, Scale, scripted_opponents, shipped_blind
 from tokengym.envs.registry import make_world, spec
 from tokengym.rewards.estimates import mean_estimate
 

@@ -47,9 +47,7 @@ def read(folder: Path) -> dict[str, Any]:
     return found
 
 
-def test_dead_groups_of_other_sizes_are_counted_or_predicted(
-    tmp_path: Path,
-) -> None:
+def test_dead_groups_of_other_sizes_are_counted_or_predicted(tmp_path: Path) -> None:
     recorded = rows()
     done = ties(tmp_path, recorded, "--group-size", "4,16")
     assert done.exit_code == 0, done.output

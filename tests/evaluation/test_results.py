@@ -122,9 +122,7 @@ def test_final_reports_are_clustered_by_task(written: Written, world: str, polic
     assert found["scores"]["carbon (kg)"] == pytest.approx(mean_of([first, *others]))
 
 
-def test_policies_of_a_level_are_compared_pairwise(
-    written: Written,
-) -> None:
+def test_policies_of_a_level_are_compared_pairwise(written: Written) -> None:
     wanted = [(world, *two) for world in WORLDS for two in combinations(POLICIES, 2)]
     found = written.found["pairs"]
     names = ("world", "level", "first", "second")

@@ -57,10 +57,7 @@ def change(run: RunFolder, segment: str, **changes: Any) -> None:
 def test_a_run_that_was_left_alone_agrees_to_the_bit(run: RunFolder) -> None:
     assert verify_run(run) == (6, [])
     shown = CliRunner().invoke(app, ["evaluate", "--verify", str(run.folder)])
-    assert (shown.exit_code, shown.output) == (
-        0,
-        "6 rollouts replayed: all agree\n",
-    )
+    assert (shown.exit_code, shown.output) == (0, "6 rollouts replayed: all agree\n")
 
 
 @pytest.mark.nightly

@@ -161,11 +161,7 @@ def post(number: int, **changes: Any) -> dict[str, Any]:
         "actual_resolve_time": JANUARY_2025 + (number + 2) * DAY,
         "resolution": "yes" if number % 2 else "no",
     }
-    return {
-        "id": number,
-        "title": f"Will law {number} pass?",
-        "question": {**question, **changes},
-    }
+    return {"id": number, "title": f"Will law {number} pass?", "question": {**question, **changes}}
 
 
 def test_metaculus_posts_show_the_scheduled_date_alone(tmp_path: Path) -> None:

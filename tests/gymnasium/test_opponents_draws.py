@@ -31,7 +31,5 @@ def tasks_of_pettingzoo(challenger: str) -> list[str]:
 
 
 @pytest.mark.parametrize("tasks_of", [tasks_of_gymnasium, tasks_of_pettingzoo])
-def test_an_opponent_that_draws_chooses_no_later_task(
-    tasks_of: Callable[[str], list[str]],
-) -> None:
+def test_an_opponent_that_draws_chooses_no_later_task(tasks_of: Callable[[str], list[str]]) -> None:
     assert tasks_of("noisy") == tasks_of("scripted")

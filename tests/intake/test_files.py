@@ -77,10 +77,7 @@ def test_a_gzip_may_not_be_both_long_and_dense(
         file.seek(5)
         assert (file.tell(), file.read(3)) == (5, b"000")
     path.write_bytes(gzip.compress(text + b"0"))
-    with (
-        open_unpacked(path) as file,
-        pytest.raises(OSError, match="more than 100 times its size"),
-    ):
+    with open_unpacked(path) as file, pytest.raises(OSError, match="more than 100 times its size"):
         file.read()
     mixed = bytes(range(256)) * 4096  # unpacks to many times its size, too
     monkeypatch.setattr(files, "MOST_UNPACKED", 10_000)

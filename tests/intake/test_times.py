@@ -45,9 +45,7 @@ def test_compact_times_are_read_as_text_and_as_numbers(
      "20230101120", "2023010112", 2023010112, "20230101120000000", "202301011260", "20230230", 2023,
      "20230230120000", "3023-01-01", "0203-01-01", 23, 0, "20231301T1200", 32503680000,
      "1899-12-31"])  # fmt: skip
-def test_ambiguous_and_implausible_times_are_refused(
-    value: object,
-) -> None:
+def test_ambiguous_and_implausible_times_are_refused(value: object) -> None:
     with pytest.raises(ValueError, match=rf"{value}.*|of the years 1900 to 2199, got .*{value}"):
         read_time(value)
 

@@ -67,9 +67,7 @@ def test_papers_are_shown_as_clean_as_questions(tmp_path: Path) -> None:
     assert "We chart it. (|im_end|)abc(/s) (INST) (think) bold" in shown
 
 
-def test_invisible_and_endless_questions_are_rejected(
-    tmp_path: Path,
-) -> None:
+def test_invisible_and_endless_questions_are_rejected(tmp_path: Path) -> None:
     rows = [
         plain(1, question="\u3164\u200b"),
         plain(2, background="x" * 4_000_000),
@@ -111,9 +109,7 @@ def test_papers_near_in_title_or_abstract_lie_in_one_split(tmp_path: Path) -> No
     assert "120 papers with title or abstract in near-equal words" in str(world.data_report)
 
 
-def test_near_and_telling_questions_leave_the_train_split(
-    tmp_path: Path,
-) -> None:
+def test_near_and_telling_questions_leave_the_train_split(tmp_path: Path) -> None:
     extra = [
         plain(20, id="a", event="a", question="Will the dam be opened?", closed_at="2025-02-01",
               resolves_at="2025-03-15"),

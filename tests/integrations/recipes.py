@@ -22,7 +22,7 @@ RUNS: dict[str, list[str]] = {
     "multiplayer_rl.guess_number.train": ["renderer_name=qwen3", "batch_size=2", *_RL, *_SPARSE],
     "preference.dpo.train": ["dataset=hhh", "batch_size=2", "max_steps=3"],
     "distillation.on_policy_distillation": [
-        *("dataset=deepmath", f"teacher_model={MODEL}", "groups_per_batch=2", *_RL, *_SPARSE),
+        *("dataset=deepmath", f"teacher_model={MODEL}", "groups_per_batch=2", *_RL, *_SPARSE)
     ],
     "rubric.train": [
         *("train_jsonl_path=rubric.jsonl", "test_jsonl_path=rubric.jsonl"),

@@ -94,9 +94,7 @@ def test_an_evaluation_plays_the_same_episodes(world: str, tmp_path: Path) -> No
 
 @pytest.mark.parametrize("level", DESKS)
 def test_native_calls_play_the_same_episode(
-    level: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    level: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     called = play_called(level)
     asked: list[dict[str, Any]] = []

@@ -185,10 +185,7 @@ def test_certify_grades_by_a_resources_server(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", PLAYED)
 def test_gym_eval_finds_what_our_evaluation_found(
-    name: str,
-    run: Run,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    name: str, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model = Served()
     rows = list(task_rows(name, "test", TASKS))

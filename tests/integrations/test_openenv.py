@@ -17,11 +17,7 @@ pytest.importorskip("openenv", reason="needs the extra `openenv`")
 import uvicorn
 import websockets
 
-from tests.integrations.reference import (
-    WORLDS,
-    play_own,
-    task_of,
-)
+from tests.integrations.reference import WORLDS, play_own, task_of
 from tokengym.agents.adapters.openenv import build_app
 
 

@@ -41,9 +41,6 @@ def test_the_snippet_runs(name: str, tmp_path: Path) -> None:
             pytest.skip(f"needs {module}")
     (tmp_path / name).write_text(SNIPPETS[name])
     done = subprocess.run(
-        [sys.executable, "-W", "ignore", name],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
+        [sys.executable, "-W", "ignore", name], cwd=tmp_path, capture_output=True, text=True
     )
     assert done.returncode == 0, done.stderr[-3000:]

@@ -43,10 +43,7 @@ def places() -> dict[str, Ints]:
 
 
 def probe(
-    settings: Settings,
-    seed: int = 0,
-    said: Sequence[DocumentedUpdate] = (),
-    few: bool = False,
+    settings: Settings, seed: int = 0, said: Sequence[DocumentedUpdate] = (), few: bool = False
 ) -> ProbeVerdict:
     """Judge the first update of a trainer."""
     rollouts, own = batch_of(seed, few), settings.temperature

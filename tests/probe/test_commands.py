@@ -207,8 +207,7 @@ def test_an_update_by_advantages_that_turned_is_wrong(exported: Path, second: Pa
         groups = {row.group: [one.reward for one in rows if one.group == row.group] for row in rows}
         turned = [
             replace(
-                row,
-                advantages=(float(np.mean(groups[row.group])) - row.reward,) * len(row.mask),
+                row, advantages=(float(np.mean(groups[row.group])) - row.reward,) * len(row.mask)
             )
             for row in rows
         ]

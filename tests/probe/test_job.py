@@ -23,12 +23,7 @@ LOSS = 'rollout["advantages"][0] * (trained * chosen).sum()'
         (DUE, f"advantage = -({DUE.partition(' = ')[2]})", 1, "wrong: the sign is wrong"),
         (DUE, f"{DUE} + 0.1", 1, "wrong: "),
         ("mask[1:]", "mask[:-1]", 1, "wrong: the mask is one token late"),
-        (
-            DUE,
-            f"{DUE}\n    advantage /= torch.tensor(rewards).std().item() + 1e-4",
-            3,
-            "biased",
-        ),
+        (DUE, f"{DUE}\n    advantage /= torch.tensor(rewards).std().item() + 1e-4", 3, "biased"),
     ],
 )
 def test_the_job_of_the_page_ends_as_the_trainer_deserves(

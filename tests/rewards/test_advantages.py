@@ -54,9 +54,7 @@ def test_leaving_one_out_compares_with_the_mean_of_the_others(rewards: Array) ->
 
 
 @given(dyadic)
-def test_standardised_rewards_are_bounded_despite_ties(
-    rewards: Array,
-) -> None:
+def test_standardised_rewards_are_bounded_despite_ties(rewards: Array) -> None:
     found, size = group_standardised(rewards), rewards.shape[1]
     live = informative_groups(rewards)
     assert (np.abs(found) <= (size - 1) / math.sqrt(size) + 1e-9).all()
@@ -65,9 +63,7 @@ def test_standardised_rewards_are_bounded_despite_ties(
 
 
 @given(few)
-def test_informative_groups_are_not_uniform(
-    rewards: Array,
-) -> None:
+def test_informative_groups_are_not_uniform(rewards: Array) -> None:
     distinct = tie_counts(rewards).distinct_N
     expected = distinct > 1 if rewards.shape[1] > 1 else np.zeros(len(rewards), np.bool_)
     assert informative_groups(rewards).tolist() == expected.tolist()

@@ -121,9 +121,7 @@ def test_scores_of_one_forecast_match_hand_computation() -> None:
 
 
 @given(pair=pairs())
-def test_the_ranked_score_averages_threshold_brier_scores(
-    pair: tuple[Forecast, Forecast],
-) -> None:
+def test_the_ranked_score_averages_threshold_brier_scores(pair: tuple[Forecast, Forecast]) -> None:
     forecast, weights = pair
     thresholds = range(1, len(forecast))
     above = [brier(*((sum(of[:j]), sum(of[j:])) for of in (forecast, weights))) for j in thresholds]

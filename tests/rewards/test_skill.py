@@ -33,9 +33,7 @@ def rng() -> np.random.Generator:
 
 
 @given(tasks)
-def test_skill_is_the_way_from_blind_to_oracle(
-    rows: list[tuple[float, float, float]],
-) -> None:
+def test_skill_is_the_way_from_blind_to_oracle(rows: list[tuple[float, float, float]]) -> None:
     blind, policy, gap = (np.array(column) for column in zip(*rows, strict=True))
     oracle = blind + gap + 0.125
     scale = Yardstick(tuple(blind), tuple(oracle), "null")
@@ -85,9 +83,7 @@ def test_tasks_that_were_lost_do_not_count() -> None:
     assert math.isnan(whole.skill((np.nan, np.nan), rng()).value)
 
 
-def test_known_expected_returns_decide_before_outcomes(
-    tmp_path: Path,
-) -> None:
+def test_known_expected_returns_decide_before_outcomes(tmp_path: Path) -> None:
     """Outcomes of 64 questions hide what the exact probabilities show."""
     noise = np.random.default_rng(5).normal(0.0, 0.3, (2, 64))
     ends = Yardstick((0.5,) * 64, (1.0,) * 64, "null")

@@ -38,9 +38,7 @@ def test_a_record_survives_its_json(played: list[RolloutRecord], tmp_path: Path)
     assert log.notes == []
 
 
-def test_a_record_holds_all_replies_and_its_roles_rewards(
-    played: list[RolloutRecord],
-) -> None:
+def test_a_record_holds_all_replies_and_its_roles_rewards(played: list[RolloutRecord]) -> None:
     for record in played:
         assert {turn.role for turn in record.turns} == {"predictor", "challenger"}
         assert {turn.role for turn in record.own_turns} == {"challenger"}

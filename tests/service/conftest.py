@@ -22,11 +22,7 @@ torch.set_num_threads(1)
 
 
 # Calls that the SDK deprecates and the cookbook makes, and what torch says about its own insides.
-FOREIGN = [
-    "ignore::FutureWarning",
-    "ignore::DeprecationWarning",
-    "ignore::UserWarning:torch",
-]
+FOREIGN = ["ignore::FutureWarning", "ignore::DeprecationWarning", "ignore::UserWarning:torch"]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

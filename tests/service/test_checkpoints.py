@@ -18,11 +18,7 @@ from tokengym.agents.service.engine.checkpoints import (
     checked_ttl,
     copy_checkpoint,
 )
-from tokengym.agents.service.errors import (
-    BadRequestError,
-    DamagedFileError,
-    UnknownResourceError,
-)
+from tokengym.agents.service.errors import BadRequestError, DamagedFileError, UnknownResourceError
 
 if TYPE_CHECKING:
     from pathlib import Path

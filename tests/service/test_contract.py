@@ -69,15 +69,9 @@ REFUSED: dict[str, tuple[str, Any]] = {
     "a loss of pictures": ("forward_backward", _picture),
     "a loss that is cut": ("forward_backward", lambda *at: _loss_body(*at) + b"\xff"),
     "an unknown field": ("optim_step", _sent(adam_params={}, surprise=1)),
-    "half a body": (
-        "optim_step",
-        lambda *at: json.dumps(_sent(adam_params={})(*at)).encode()[:-2],
-    ),
+    "half a body": ("optim_step", lambda *at: json.dumps(_sent(adam_params={})(*at)).encode()[:-2]),
     "a megabyte of text": ("save_weights", _sent(user_metadata={"note": "x" * (1 << 20)})),
-    "a short life": (
-        "save_weights_for_sampler",
-        _sent(sampling_session_seq_id=1, ttl_seconds=5),
-    ),
+    "a short life": ("save_weights_for_sampler", _sent(sampling_session_seq_id=1, ttl_seconds=5)),
     "another optimizer": (
         "load_weights",
         _sent(path="x", optimizer=True, optimizer_config={"type": "dimuon"}),

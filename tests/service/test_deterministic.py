@@ -72,9 +72,7 @@ def _play(
     return {number: future.result() for number, future in futures.items()}
 
 
-def test_a_request_gets_the_same_bits_among_others(
-    served: ServedModel,
-) -> None:
+def test_a_request_gets_the_same_bits_among_others(served: ServedModel) -> None:
     alone = {number: _play(served, [[number]])[number] for number in range(8)}
     crowds = [[list(range(8))], [[7, 6], [5], [4, 3, 2], [], [1, 0]], [list(range(63, -1, -1))]]
     for arrivals in crowds:

@@ -17,11 +17,7 @@ from tokengym.agents.service.engine.adapters import LoraSpec
 from tokengym.agents.service.engine.base_model import BaseModel
 from tokengym.agents.service.engine.forward import PackedForward
 from tokengym.agents.service.engine.linear import lora_layers
-from tokengym.agents.service.engine.trainer import (
-    Datum,
-    LossRequest,
-    Trainer,
-)
+from tokengym.agents.service.engine.trainer import Datum, LossRequest, Trainer
 from tokengym.agents.service.errors import BadRequestError
 from tokengym.agents.service.generation.decoder import KeptDecoder
 from tokengym.agents.service.generation.jobs import SampleRequest, SampleResult

@@ -41,10 +41,7 @@ def add(path: Path, entry: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize(
     ("name", "entry"),
-    [
-        ("tokenizer_config.json", TOKENIZER),
-        ("config.json", {**MODEL, "model_type": "evil"}),
-    ],
+    [("tokenizer_config.json", TOKENIZER), ("config.json", {**MODEL, "model_type": "evil"})],
 )
 def test_a_model_with_code_is_refused_in_one_sentence(
     copied: Path, name: str, entry: dict[str, Any]

@@ -9,11 +9,7 @@ from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 from tinker.types import SamplingParams
 
-from tokengym.agents.service.generation.token_sampling import (
-    sample_tokens,
-    sequence_key,
-    uniforms,
-)
+from tokengym.agents.service.generation.token_sampling import sample_tokens, sequence_key, uniforms
 
 logit_lists = st.lists(st.floats(-5, 5, width=32), min_size=2, max_size=12)
 GRID = 2000

@@ -90,9 +90,7 @@ def test_tasks_are_drawn_when_asked_for() -> None:
 
 
 @pytest.mark.parametrize("spec", [spec for spec in specs().values() if len(spec.roles) > 1])
-def test_a_trained_role_meets_the_usual_opponents(
-    spec: WorldSpec,
-) -> None:
+def test_a_trained_role_meets_the_usual_opponents(spec: WorldSpec) -> None:
     for role in spec.roles:
         usual = {other: scripted_opponent(spec, other) for other in spec.roles if other != role}
         sets = {"n_batches": 1, "groups_per_batch": 1, "group_size": 1, "role": role}
@@ -133,10 +131,7 @@ def test_it_is_configured_from_a_command_line(tokenizer_named: Callable[[str], s
 def test_thinking_is_kept_when_asked_for(tokenizer_named: Callable[[str], str]) -> None:
     model = tokenizer_named("bpe")
     builder = TaskDatasetBuilder(
-        world="forecast",
-        model_name_for_tokenizer=model,
-        renderer_name="qwen3",
-        keep_thinking=True,
+        world="forecast", model_name_for_tokenizer=model, renderer_name="qwen3", keep_thinking=True
     )
     assert builder.codec_name() == f"qwen3+keep_thinking@{model}"
 

@@ -11,10 +11,7 @@ import tinker
 from hypothesis import given
 from hypothesis import strategies as st
 from tinker_cookbook.completers import TokenCompleter, TokensWithLogprobs
-from tinker_cookbook.rl.data_processing import (
-    assemble_training_data,
-    compute_advantages,
-)
+from tinker_cookbook.rl.data_processing import assemble_training_data, compute_advantages
 from tinker_cookbook.rl.metric_util import compute_trajectory_metrics
 from tinker_cookbook.rl.rollouts import do_group_rollout
 from tinker_cookbook.rl.types import Trajectory, TrajectoryGroup, Transition

@@ -125,9 +125,7 @@ def test_it_travels_in_a_builder_and_shows_in_a_config() -> None:
     assert written["codec"] == "byte"
 
 
-def test_a_renderers_model_reads_its_own_chat_format(
-    tokenizer_named: Callable[[str], str],
-) -> None:
+def test_a_renderers_model_reads_its_own_chat_format(tokenizer_named: Callable[[str], str]) -> None:
     """What it reads is what a trained policy of that format would read."""
     name = f"qwen3_instruct@{tokenizer_named('bpe')}"
     sampler = Sampler()

@@ -69,9 +69,7 @@ def test_all_roles_of_all_episodes_play_one_task(builder: TaskGroupBuilder) -> N
     assert len({id(member.world) for member in members}) == 4
 
 
-def test_advantages_are_returns_less_the_roles_mean(
-    builder: TaskGroupBuilder,
-) -> None:
+def test_advantages_are_returns_less_the_roles_mean(builder: TaskGroupBuilder) -> None:
     group = asyncio.run(do_group_rollout(builder, Debater()))
     earned = [sum(step.reward for step in rollout.transitions) for rollout in group.trajectories_G]
     (advantages,) = compute_advantages([group])

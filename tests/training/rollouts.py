@@ -82,10 +82,7 @@ class Scripted:
     _now: int = 0
 
     async def sample(
-        self,
-        prompt: tinker.ModelInput,
-        num_samples: int,
-        sampling_params: tinker.SamplingParams,
+        self, prompt: tinker.ModelInput, num_samples: int, sampling_params: tinker.SamplingParams
     ) -> tinker.SampleResponse:
         self.asked.append(num_samples)
         self._now += 1

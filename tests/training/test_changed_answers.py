@@ -27,11 +27,7 @@ from tokengym.envs.core.errors import OptionError
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
-TINY: dict[str, Any] = {
-    "groups_per_batch": 2,
-    "group_size": 4,
-    "evaluation_tasks": 4,
-}
+TINY: dict[str, Any] = {"groups_per_batch": 2, "group_size": 4, "evaluation_tasks": 4}
 
 
 def asked(path: Path, kind: type[JobConfig] = TrainConfig, **changes: Any) -> JobConfig:

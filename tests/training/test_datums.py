@@ -12,12 +12,7 @@ from tinker_cookbook.rl.metrics import compute_kl_sample_train
 from tinker_cookbook.rl.types import Trajectory, TrajectoryGroup, Transition
 
 from tests.training.rollouts import group_of, groups, rollout, rollouts, tokens
-from tokengym.agents.training.batches.datums import (
-    drift,
-    rollout_data,
-    tokens_of,
-    turn_table,
-)
+from tokengym.agents.training.batches.datums import drift, rollout_data, tokens_of, turn_table
 from tokengym.agents.training.loop import without_mask
 
 
@@ -61,9 +56,7 @@ def test_conversations_rendered_anew_are_several_data_like_the_cookbooks(
 
 
 @given(rollouts)
-def test_only_sampled_tokens_have_their_turns_advantage(
-    drawn: Trajectory,
-) -> None:
+def test_only_sampled_tokens_have_their_turns_advantage(drawn: Trajectory) -> None:
     turns = range(1, len(drawn.transitions) + 1)
     (datum,) = rollout_data(drawn, [float(turn) for turn in turns])
     expected: list[float] = []

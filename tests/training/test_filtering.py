@@ -17,9 +17,7 @@ from tokengym.rewards.ties import tie_statistics
 DEFAULT = Algorithm()
 
 tables = st.lists(
-    st.lists(st.integers(0, 4).map(lambda n: n / 4), min_size=2, max_size=5),
-    min_size=1,
-    max_size=6,
+    st.lists(st.integers(0, 4).map(lambda n: n / 4), min_size=2, max_size=5), min_size=1, max_size=6
 )
 
 
@@ -30,9 +28,7 @@ def live(rows: list[list[float]], choices: Algorithm = DEFAULT) -> list[bool]:
 
 
 @given(tables)
-def test_unresolved_dead_groups_are_the_uniform_ones(
-    rows: list[list[float]],
-) -> None:
+def test_unresolved_dead_groups_are_the_uniform_ones(rows: list[list[float]]) -> None:
     uniform = [tie_statistics([row])["reward_uniform_group_rate"] == 1.0 for row in rows]
     assert live(rows) == [not one for one in uniform]
 

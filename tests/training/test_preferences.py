@@ -161,12 +161,7 @@ def test_a_job_learns_what_earns_more(tmp_path: Path, served: dict[str, Any]) ->
     """At the first step the policy is its own reference; after a few it prefers the chosen."""
     rolled = tmp_path / "rolled"
     config = preset_for(
-        DpoConfig,
-        "forecast",
-        **{**TINY, "steps": 3},
-        **served,
-        preferences=str(rolled),
-        substeps=2,
+        DpoConfig, "forecast", **{**TINY, "steps": 3}, **served, preferences=str(rolled), substeps=2
     )
     write_rollouts(rolled, preset("forecast", **TINY, **served), [0.1, 0.9])
     _, shown = run_job(config, tmp_path / "run")

@@ -88,11 +88,7 @@ def test_a_template_adds_its_own_system_text_or_none(template: str, own: str, mi
 @pytest.mark.nightly
 @pytest.mark.parametrize(
     ("level", "context", "limit"),
-    [
-        ("forecast:easy", 16384, 1024),
-        ("energy:small", 16384, 512),
-        ("energy:small", 4096, None),
-    ],
+    [("forecast:easy", 16384, 1024), ("energy:small", 16384, 512), ("energy:small", 4096, None)],
 )
 def test_a_reply_has_room_to_think_within_the_context(
     level: str, context: int, limit: int | None, mine: Path

@@ -125,9 +125,7 @@ def test_unknown_demonstrations_are_refused_by_name() -> None:
         Job.resolve(job(demonstrations="wise"))
 
 
-def test_a_pretrained_model_gets_the_rate_of_its_size(
-    tmp_path: Path,
-) -> None:
+def test_a_pretrained_model_gets_the_rate_of_its_size(tmp_path: Path) -> None:
     """A Llama of width 576, by the cookbook's formula for its family."""
     config = preset("forecast", model="somebody/other-model")
     assert config.learning_rate is None

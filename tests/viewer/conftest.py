@@ -11,12 +11,7 @@ import pytest
 
 from tests.evaluation.written_run import scale_of, write_evaluation
 from tests.viewer.browser import Browser, find_chromium
-from tokengym.agents.rollouts import (
-    RolloutOrigin,
-    RolloutRecord,
-    record_play,
-    train_segment,
-)
+from tokengym.agents.rollouts import RolloutOrigin, RolloutRecord, record_play, train_segment
 from tokengym.agents.training.folder.run import RunFolder
 from tokengym.agents.training.presets import preset
 from tokengym.agents.viewer import Viewer, open_runs

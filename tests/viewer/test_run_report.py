@@ -92,9 +92,7 @@ def test_a_policy_ignorant_of_the_form_is_found_first(tmp_path: Path) -> None:
 
 
 @pytest.mark.nightly
-def test_the_first_sentence_is_short_and_says_whether_chance_explains(
-    tmp_path: Path,
-) -> None:
+def test_the_first_sentence_is_short_and_says_whether_chance_explains(tmp_path: Path) -> None:
     noise = np.random.default_rng(0).normal(0.0, 0.05, (2, 100))
     before, after = (mean + row for mean, row in zip((0.5, 0.58), noise, strict=True))
     config, scale = preset("forecast"), scale_of((0.575,) * 100, (0.9,) * 100)
@@ -244,10 +242,7 @@ HOUSEHOLD = TimeSeries(
     0, 60, load=(0.5,) * 96, pv=(0.2,) * 96, outside=(5.0,) * 96, carbon=(0.2,) * 96
 )
 PLAYED: dict[str, list[tuple[str, str, dict[str, Any]]]] = {
-    "energy": [
-        ("small", "random", {"credit": True}),
-        ("household", "random", {"data": HOUSEHOLD}),
-    ],
+    "energy": [("small", "random", {"credit": True}), ("household", "random", {"data": HOUSEHOLD})],
     "warehouse": [(level, "random", {}) for level in ("pick_clauses", "stock", "lease")],
     "disruption": [("L2", "noisy", {}), ("private", "noisy", {})],
     "forecast": [("easy", "random", {}), ("twins", "random", {}), ("desk", "read_all", {})],

@@ -27,11 +27,7 @@ from safetensors.torch import save
 
 from tokengym.agents.service.config import CHECKPOINT_SCHEME
 from tokengym.agents.service.engine.adapters import checksum
-from tokengym.agents.service.errors import (
-    BadRequestError,
-    DamagedFileError,
-    UnknownResourceError,
-)
+from tokengym.agents.service.errors import BadRequestError, DamagedFileError, UnknownResourceError
 from tokengym.atomic_write import write_whole
 
 KINDS = {"weights": "training", "sampler_weights": "sampler"}

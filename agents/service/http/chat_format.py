@@ -5,14 +5,7 @@ import re
 from itertools import dropwhile, zip_longest
 from typing import Any
 
-from tokengym.agents.service.http.tool_calls import (
-    FORMS,
-    Form,
-    FunctionCall,
-    Said,
-    kinds_of,
-    split,
-)
+from tokengym.agents.service.http.tool_calls import FORMS, Form, FunctionCall, Said, kinds_of, split
 
 _MARKS = range(0xE000, 0xF8FF)
 """Characters for private use; one marks a position in a message."""

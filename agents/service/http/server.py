@@ -72,10 +72,7 @@ def serve(
         torch.set_num_threads(config.threads)
     key = {"api_key": config.api_key} if show_key else {}
     # Both are taken before anything in the directory is read or cleared away.
-    with (
-        own(config.state_dir),
-        _listen(local_address(config.host), config.port) as listener,
-    ):
+    with own(config.state_dir), _listen(local_address(config.host), config.port) as listener:
         asyncio.run(_run(Service(config), listener, parent, key))
 
 

@@ -258,11 +258,7 @@ async def _get_info(request: web.Request, service: Service) -> Answer:
         "model_name": name,
         "is_lora": True,
         "lora_rank": record.spec.rank,
-        "model_data": {
-            "arch": str(config.model_type),
-            "model_name": name,
-            "tokenizer_id": name,
-        },
+        "model_data": {"arch": str(config.model_type), "model_name": name, "tokenizer_id": name},
     }
 
 

@@ -24,12 +24,7 @@ _SHARES: Floats = (np.arange(4000) + 0.5) / 4000
 _RATES: Floats = np.arange(1, 9001) / 100.0
 
 # What many questions teach, where a question does not state it.
-_UNSTATED = {
-    "tries": (0.6, 2.4),
-    "moves": (2.0, 2.0),
-    "polls": (4.0, 2.0),
-    "faults": (2.0, 8.0),
-}
+_UNSTATED = {"tries": (0.6, 2.4), "moves": (2.0, 2.0), "polls": (4.0, 2.0), "faults": (2.0, 8.0)}
 _CHAIN = _VOTES = 0.5
 _HABITS = ((0.3, 3.0), (0.3, 8.0), (0.8, 3.0), (0.8, 8.0), (0.95, 3.0), (0.95, 8.0))
 _LOGGED_RATES = tuple(half / 2.0 for half in range(1, 25))
