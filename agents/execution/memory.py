@@ -4,10 +4,13 @@ import atexit
 import ctypes
 import gc
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 _COLLECTIONS = (50_000, 20, 50)
-_M_ARENA_MAX = -8
+_M_MMAP_THRESHOLD, _M_ARENA_MAX = -3, -8
+_APART, _LARGEST = 1 << 22, 1 << 25
+"""Bytes from which blocks are taken from the system, within `large_blocks_apart` and after it."""
 
 
 def set_up_memory() -> None:
@@ -38,6 +41,21 @@ def return_free_pages() -> None:
     """
     if (malloc_trim := _function("malloc_trim")) is not None:
         malloc_trim(0)
+
+
+@contextmanager
+def large_blocks_apart() -> Iterator[None]:
+    """Within the block, take blocks of 4 MiB and more from the system, where they return at once.
+
+    For glibc, which otherwise takes them from its heap and fills the gaps badly: a backward pass
+    whose tensors took 0.7 GiB grew the heap by 3.8 GiB. Fresh pages take about a tenth more time.
+    """
+    mallopt = _function("mallopt") or (lambda *_: 0)
+    mallopt(_M_MMAP_THRESHOLD, _APART)
+    try:
+        yield
+    finally:
+        mallopt(_M_MMAP_THRESHOLD, _LARGEST)
 
 
 def _function(name: str) -> Callable[..., int] | None:

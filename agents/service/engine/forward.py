@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from tokengym.agents.execution.memory import return_free_pages
+from tokengym.agents.execution.memory import large_blocks_apart, return_free_pages
 from tokengym.agents.service.engine.attention import Group, Packed, attending, hidden_states
 from tokengym.agents.service.engine.base_model import logits_of
 from tokengym.agents.service.engine.memory import (
@@ -203,6 +203,7 @@ class PackedForward:
                 stack.callback(return_free_pages)
             if kept > self.memory and torch.is_grad_enabled():
                 stack.enter_context(recomputing(self.model))
+                stack.enter_context(large_blocks_apart())
             stack.enter_context(attending(self.model, Packed(batch.groups)))
             yield batch.node_of, hidden_states(self.model, row, at).flatten(0, 1)
 
