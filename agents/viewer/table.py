@@ -104,12 +104,15 @@ def _questions(records: Sequence[RolloutRecord]) -> list[str]:
     lines = {at: _first_read(records[at]).splitlines() for at in firsts}
     # Lines such as the form of a reply may differ in their numbers alone; so may questions.
     forms = {at: [_NUMBER.sub("0", line) for line in of_group] for at, of_group in lines.items()}
-    seen = Counter(line for both in (lines, forms) for each in both.values() for line in {*each})
+    counted = [
+        (kind, Counter(line for each in kind.values() for line in {*each}))
+        for kind in (forms, lines)
+    ]
     questions = [""] * len(records)
     for at, read in lines.items():
         kept: list[str] = []
-        for compared in (forms[at], read):
-            pairs = zip(read, compared, strict=True)
+        for kind, seen in counted:
+            pairs = zip(read, kind[at], strict=True)
             kept = kept or [line for line, same in pairs if line and 2 * seen[same] <= len(firsts)]
         questions[at] = _end_of(_SPACES.sub(" ", " ".join(kept or read)).strip())
     return questions
