@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import chz
@@ -87,6 +88,33 @@ def test_tasks_are_drawn_when_asked_for() -> None:
     with pytest.raises(IndexError):
         tasks[1_000_000]
     assert tasks[-1] == world.task("train", 999_999)
+
+
+@pytest.mark.parametrize("prefetch", [False, True])
+def test_groups_are_numbered_and_drawn_once_if_asked_ahead(prefetch: bool) -> None:
+    world = make_world("forecast")
+    drawn: list[int] = []
+    ahead = Event()
+
+    class Counting(TaskRange):
+        def __getitem__(self, index: Any) -> Any:
+            if isinstance(index, int):
+                drawn.append(index)
+                if index == 5:
+                    ahead.set()
+            return super().__getitem__(index)
+
+    group = TaskGroupBuilder(world.task(), "byte", 2)
+    dataset = TaskDataset(Counting(world, "train", 7), 3, group, prefetch=prefetch)
+    assert [one.number for one in dataset.get_batch(0)] == [0, 1, 2]
+    assert ahead.wait(20.0 if prefetch else 0.0) is prefetch
+    assert drawn == [*range(6 if prefetch else 3)]
+    numbers = [[one.number for one in dataset.get_batch(index)] for index in (1, 2)]
+    assert numbers == [[3, 4, 5], [6]]
+    assert drawn == [*range(7)]
+    for index in (0, 2, 0, 1):
+        expected = [world.task("train", number) for number in range(7)[3 * index : 3 * index + 3]]
+        assert [one.task for one in dataset.get_batch(index)] == expected
 
 
 @pytest.mark.parametrize("spec", [spec for spec in specs().values() if len(spec.roles) > 1])
