@@ -16,7 +16,7 @@ from tokengym.agents.rollouts import (
     train_segment,
 )
 from tokengym.agents.rollouts.repetition import repeats_itself
-from tokengym.agents.training.folder.monitor import ReplyStatistics, StepLog
+from tokengym.agents.training.folder.monitor import ReplyStatistics, StepLog, StepRow, named
 from tokengym.agents.training.folder.run_summary import form_warning
 from tokengym.agents.training.progress import Progress
 
@@ -134,3 +134,42 @@ def test_what_a_step_replied_is_read_from_its_rollouts(tmp_path: Path) -> None:
     assert not first.one_reply
     assert second.replies is None
     assert second.commonest_share is None
+
+
+def test_each_figure_of_a_step_is_where_the_trainer_logs_it(tmp_path: Path) -> None:
+    logged = {
+        "step": 3,
+        "env/all/reward/total": 0.1,
+        "env/all/reward_uniform_group_rate": 0.2,
+        "env/all/reward_tie_pair_rate": 0.3,
+        "env/all/malformed": 0.4,
+        "env/all/cut_off": 0.5,
+        "env/all/repeating": 0.6,
+        "env/all/copied": 0.7,
+        "optim/entropy": 0.8,
+        "env/all/total_ob_tokens": 900,
+        "env/all/total_ac_tokens": 90,
+        "train/tokens": 9,
+        "time/total": 2.5,
+    }
+    fits = ({"train/nll": 2.0}, {"dpo/loss": 0.5, "env/all/malformed": float("inf")})
+    supervised = [{"step": 4 + n, **fit} for n, fit in enumerate(fits)]
+    counted = {**logged, "step": 6, "groups/live": 2.0, "groups/drawn": 8.0}
+    rows = [logged, *supervised, counted]
+    (tmp_path / "metrics.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    found, nll, dpo, live = StepLog(tmp_path / "metrics.jsonl", None).current()
+    assert found == (3, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, None, 999.0, 2.5, logged)
+    assert (found.loss, nll.loss, dpo.loss) == (None, 2.0, 0.5)
+    assert (nll.reward, nll.entropy, dpo.malformed_share) == (0.0, None, 0.0)
+    assert (found.dead_share, live.dead_share) == (0.2, 0.75)
+    expected = {"mean_reward": 0.1, "reward_uniform_group_rate": 0.2, "reward_tie_pair_rate": 0.3}
+    assert named(logged) == {**expected, "tokens_per_second": 999 / 2.5}
+    assert named({"time/total": 1.0}) == named({"train/tokens": 5}) == {}
+
+
+@pytest.mark.parametrize(
+    ("commonest", "tasks", "one"), [(0.9, 2, True), (0.89, 2, False), (1, 1, False)]
+)
+def test_nearly_one_reply_to_all_is_one(commonest: float, tasks: int, one: bool) -> None:
+    statistics = ReplyStatistics(100, 2, "TRIP O1", commonest, tasks)
+    assert StepRow(0, *[0.0] * 8, statistics, 0.0, 0.0, {}).one_reply is one
