@@ -15,7 +15,7 @@ from tokengym.agents.training.folder.collapse import Collapse
 from tokengym.agents.training.folder.run import RunFolder
 from tokengym.agents.training.folder.run_summary import RunSummary
 from tokengym.agents.viewer import open_runs, whole_page
-from tokengym.agents.viewer.pages import _chosen, _kept
+from tokengym.agents.viewer.pages import _chosen, _Group, _kept
 from tokengym.agents.viewer.run_view import RunView
 from tokengym.agents.viewer.table import table_of
 from tokengym.envs.core.errors import DataError
@@ -106,20 +106,21 @@ def test_a_question_stands_once_a_group_without_what_most_read() -> None:
 
 @given(st.lists(st.integers(1, 50), min_size=1, max_size=30), st.data())
 def test_a_sample_has_the_extremes_first_and_fits(sizes: list[int], data: st.DataObject) -> None:
-    groups = dict(enumerate(sizes))
-    extremes = data.draw(st.lists(st.sampled_from([*groups, -1]), max_size=4))
+    groups = {_Group("train", "", "", n): size for n, size in enumerate(sizes)}
+    missing = _Group("train", "", "", -1)
+    extremes = data.draw(st.lists(st.sampled_from([*groups, missing]), max_size=4))
     room = data.draw(st.integers(0, sum(sizes) + 5))
-    chosen = _chosen(groups, extremes, room)  # type: ignore[arg-type]
-    assert sum(groups[group] for group in chosen) <= room  # type: ignore[index]
+    chosen = _chosen(groups, extremes, room)
+    assert sum(groups[group] for group in chosen) <= room
     assert (len(chosen) == len(groups)) == (room >= sum(sizes))
-    wanted = {*extremes} - {-1}
+    wanted = {*extremes} - {missing}
     if sum(groups[group] for group in wanted) <= room:
         assert chosen >= wanted
-    both = {True: groups, False: {n + 100: size for n, size in groups.items()}}
-    kept = _kept(both, extremes, room)  # type: ignore[arg-type]
-    of_evaluations = sum(both[False][group] for group in kept if group >= 100)  # type: ignore
+    held_out = {group._replace(step=""): size for group, size in groups.items()}
+    kept = _kept({True: groups, False: held_out}, extremes, room)
+    of_evaluations = sum(held_out[group] for group in kept if not group.step)
     assert of_evaluations <= room // 2
-    assert of_evaluations + sum(groups[n] for n in kept if n < 100) <= room  # type: ignore
+    assert of_evaluations + sum(groups[group] for group in kept if group.step) <= room
     assert (len(kept) == 2 * len(groups)) == (room // 2 >= sum(sizes))
 
 
