@@ -136,7 +136,7 @@ def test_what_a_step_replied_is_read_from_its_rollouts(tmp_path: Path) -> None:
     assert second.commonest_share is None
 
 
-def test_each_figure_of_a_step_is_where_the_trainer_logs_it(tmp_path: Path) -> None:
+def test_each_figure_is_where_the_trainer_logs_it(tmp_path: Path) -> None:
     logged = {
         "step": 3,
         "env/all/reward/total": 0.1,

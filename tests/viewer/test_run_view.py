@@ -47,7 +47,7 @@ def test_curves_are_the_logged_figures_and_held_out_means(run: RunFolder) -> Non
         assert low < mean < high
 
 
-def test_the_state_of_a_run_is_its_outcome_or_its_age(run: RunFolder) -> None:
+def test_the_state_is_its_outcome_or_its_age(run: RunFolder) -> None:
     def state() -> str:
         return str(RunView("mine", run.folder).summary()["state"])
 
@@ -94,7 +94,7 @@ def test_held_out_rows_have_what_the_oracle_replies_and_earns(run: RunFolder) ->
     assert set(tables[train_segment(0)]["best_return"]) == {None}
 
 
-def test_a_question_stands_once_a_group_without_what_most_read() -> None:
+def test_a_question_leaves_out_what_most_groups_read() -> None:
     records = [rollout("forecast", "train", 0, group, n) for group in (0, 1, 2) for n in (0, 1)]
     texts = ("Reply in 20 words.\nRain in Rome?", "Reply in 30 words.\nSnow in Oslo?", "Reply")
     records = [
