@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import psutil
 import pytest
 import torch
 from hypothesis import given, settings
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 from tests.service.toy import VOCABULARY, make_model
 from tokengym.agents.service.engine.base_model import BaseModel
 from tokengym.agents.service.errors import ModelDirectoryError
-from tokengym.agents.service.generation.decoder import KeptDecoder
+from tokengym.agents.service.generation.decoder import KeptDecoder, _zeros
 from tokengym.agents.service.served_model import check_attention
 
 if TYPE_CHECKING:
@@ -141,6 +142,24 @@ def test_idle_conversations_leave_where_there_is_no_memory(
         decoder.release(row, np.array([7], np.int32))
     assert decoder.known(np.arange(39, 100, dtype=np.int32)) == 30
     assert (decoder.known(np.arange(100, dtype=np.int32)) == 0) == (limit == 1)
+
+
+def test_longer_turns_need_more_room_and_no_more_places(base_model: BaseModel) -> None:
+    decoder = KeptDecoder(base_model.sampled)
+    prompts = [np.arange(start, start + 30, dtype=np.int32) for start in range(3)]
+    rows, _ = decoder.admit(prompts, [64] * 3, 1 << 20)
+    assert decoder.tokens == 3 * 64
+    for row in rows:
+        decoder.release(row, np.array([7], np.int32))
+    decoder.admit([np.append(prompt, np.int32(7)) for prompt in prompts], [200] * 3, 1 << 20)
+    assert decoder.tokens == 3 * 256
+
+
+def test_room_that_is_unwritten_takes_no_memory() -> None:
+    before = psutil.Process().memory_info().rss
+    found = _zeros(torch.empty(0, dtype=torch.bfloat16), (2, 1 << 25))
+    assert psutil.Process().memory_info().rss - before < found.nbytes / 10
+    assert torch.equal(found[:, -9:], torch.zeros(2, 9, dtype=torch.bfloat16))
 
 
 def test_rounding_is_no_reason_to_refuse_a_model(model_dir: Path) -> None:

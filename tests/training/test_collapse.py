@@ -44,7 +44,11 @@ def test_a_collapse_is_so_many_dead_steps_at_the_end(dead: list[bool], patience:
     ("ailment", "cause", "advice"),
     [
         ({"cut_off": 0.95, "malformed": 0.95}, "95% of the replies were cut off", "--max-tokens"),
-        ({"cut_off": 0.95, "repeating": 0.9}, "90% of the replies repeat", "--warm-start"),
+        (
+            {"cut_off": 0.95, "repeating": 0.9},
+            "90% of the replies repeat themselves",
+            "--warm-start",
+        ),
         ({"malformed": 0.9}, "90% of the replies are malformed", "--warm-start"),
         ({"copied": 0.7}, "70% of the replies copy a line of the prompt", "--temperature"),
         ({"commonest": 0.6}, "60% of the replies are the same", "--kl"),
