@@ -109,8 +109,7 @@ def test_groups_are_numbered_and_drawn_once_if_asked_ahead(prefetch: bool) -> No
     assert [one.number for one in dataset.get_batch(0)] == [0, 1, 2]
     assert ahead.wait(20.0 if prefetch else 0.0) is prefetch
     assert drawn == [*range(6 if prefetch else 3)]
-    numbers = [[one.number for one in dataset.get_batch(index)] for index in (1, 2)]
-    assert numbers == [[3, 4, 5], [6]]
+    assert [[one.number for one in dataset.get_batch(n)] for n in (1, 2)] == [[3, 4, 5], [6]]
     assert drawn == [*range(7)]
     for index in (0, 2, 0, 1):
         expected = [world.task("train", number) for number in range(7)[3 * index : 3 * index + 3]]

@@ -155,8 +155,8 @@ def test_each_figure_is_where_the_trainer_logs_it(tmp_path: Path) -> None:
     fits = ({"train/nll": 2.0}, {"dpo/loss": 0.5, "env/all/malformed": float("inf")})
     supervised = [{"step": 4 + n, **fit} for n, fit in enumerate(fits)]
     counted = {**logged, "step": 6, "groups/live": 2.0, "groups/drawn": 8.0}
-    rows = [logged, *supervised, counted]
-    (tmp_path / "metrics.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    lines = [json.dumps(row) for row in (logged, *supervised, counted)]
+    (tmp_path / "metrics.jsonl").write_text("\n".join(lines) + "\n")
     found, nll, dpo, live = StepLog(tmp_path / "metrics.jsonl", None).current()
     assert tuple(found) == (3, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, None, 999.0, 2.5, logged)
     assert (found.loss, nll.loss, dpo.loss) == (None, 2.0, 0.5)
@@ -172,5 +172,5 @@ def test_each_figure_is_where_the_trainer_logs_it(tmp_path: Path) -> None:
 )
 def test_nearly_one_reply_to_all_is_one(commonest: float, tasks: int, one: bool) -> None:
     statistics = ReplyStatistics(100, 2, "TRIP O1", commonest, tasks)
-    shares = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
-    assert StepRow(0, 0.0, *shares, 1.0, statistics, 1.0, 1.0, {}).one_reply is one
+    shown = StepRow(0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0, statistics, 1.0, 1.0, {})
+    assert shown.one_reply is one

@@ -27,8 +27,7 @@ def run(tmp_path: Path) -> RunFolder:
 
 
 def test_curves_are_the_logged_figures_and_held_out_means(run: RunFolder) -> None:
-    before = RunView("mine", run.folder).curves()["points"]["return"]
-    assert [point[0] for point in before] == [0]
+    assert [p[0] for p in RunView("mine", run.folder).curves()["points"]["return"]] == [0]
     evaluate(run, "forecast", {"before": 0, "after": 1})
     curves = RunView("mine", run.folder).curves()
     assert curves["steps"] == [*range(STEPS)]
@@ -68,8 +67,7 @@ def test_a_report_is_read_again_when_its_run_ends_anew(run: RunFolder) -> None:
     evaluate(run, "forecast", {"before": 0, "after": 1})
     run.write_outcome(RunSummary(None))
     report = view.report()
-    assert report is not None
-    assert view.report() is report
+    assert view.report() is report is not None
     run.write_outcome(RunSummary(Collapse(1, "it ties", "stop")))
     os.utime(run.folder / "outcome.json", (0, 0))
     assert view.report() != report
@@ -125,8 +123,7 @@ def test_a_sample_has_the_extremes_first_and_fits(sizes: list[int], data: st.Dat
 
 
 def test_a_page_is_as_large_as_allowed_and_hides_passwords(run: RunFolder) -> None:
-    config = run.config
-    run.write_config(replace(config, base_url="https://me:secret@example.org/v1"))
+    run.write_config(replace(run.config, base_url="https://me:secret@example.org/v1"))
     views = open_runs([run.folder])
     whole = whole_page(views, 10**7)
     assert "https://example.org/v1" in whole
